@@ -3,9 +3,7 @@
 
 use std::sync::LazyLock;
 
-use agentproto_text::redact::{SecretValues, replace_strings};
-use base64::Engine;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE};
+use agentproto_text::redact::{SecretValues, base64_forms, replace_strings};
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -71,20 +69,11 @@ fn forms(canary: &str) -> Vec<(&'static str, String)> {
         ("in hexadecimal", hex.to_ascii_uppercase()),
         ("in hexadecimal", hex),
     ];
-    for before in 0..3_usize {
-        let mut text = vec![0; before];
-        text.extend_from_slice(bytes);
-        // In base64, the neighboring bytes change the characters at both ends, so only those in
-        // between are compared.
-        let first = (before * 8).div_ceil(6);
-        let last = text.len() * 8 / 6;
-        for engine in [&STANDARD, &URL_SAFE] {
-            let encoded = engine.encode(&text);
-            if let Some(own) = encoded.get(first..last) {
-                forms.push(("in base64", own.to_owned()));
-            }
-        }
-    }
+    forms.extend(
+        base64_forms(bytes)
+            .into_iter()
+            .map(|form| ("in base64", form)),
+    );
     if let Some(begin) = canary.get(..MIN_LEAK_CHARS) {
         forms.push(("in part (its first characters)", begin.to_owned()));
     }
@@ -137,6 +126,8 @@ fn mask_value(value: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
 
     #[test]
     fn every_form_of_a_canary_is_found_and_masked() {

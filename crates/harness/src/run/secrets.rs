@@ -137,11 +137,8 @@ fn redact_with(outcome: &mut CaseOutcome, masks: &SecretRedactor) {
             *text = masked;
         }
     };
-    // A JSON Pointer has its own escapes. Drop a pointer that contains a secret.
     let drop_secret_pointer = |at: &mut Option<String>| {
-        let bare = |at: &String| at.replace("~1", "/").replace("~0", "~");
-        let has_secret = |at: &String| matches!(masks.mask_cut(&bare(at)), Cow::Owned(_));
-        at.take_if(|at| has_secret(at));
+        at.take_if(|at| matches!(masks.mask_cut(at), Cow::Owned(_)));
     };
     for broken in &mut outcome.violations {
         hide(&mut broken.message);
@@ -187,21 +184,7 @@ fn redact_transcript(transcript: Transcript, masks: &SecretRedactor) -> Transcri
 }
 
 fn redact_line<'l>(line: &'l Line, masks: &SecretRedactor) -> Cow<'l, [u8]> {
-    let masked = masks.mask_bytes(&line.bytes, line.cut.is_some());
-    if !masked.contains(&b'\\') {
-        return masked;
-    }
-    // JSON can escape any character (`\/`, `\u0061`), so secrets are also searched in the decoded
-    // values.
-    let Ok(decoded) = serde_json::from_slice::<Value>(&masked) else {
-        return masked;
-    };
-    let mut redacted = decoded.clone();
-    masks.mask_value(&mut redacted);
-    match redacted == decoded {
-        true => masked,
-        false => Cow::Owned(redacted.to_string().into_bytes()),
-    }
+    masks.mask_bytes(&line.bytes, line.cut.is_some())
 }
 
 #[cfg(test)]

@@ -6,43 +6,30 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use serde_json::Value;
 
-use super::values::SecretValues;
+use super::encodings::{Encodings, MIN_LENGTH};
+use super::values::replace_places;
 
 /// Replacement for a secret.
 pub const MASK: &str = "[secret]";
-/// Minimum length in bytes of a redacted value. A shorter value would match in most texts.
-const MIN_LENGTH: usize = 4;
 /// Mark for text that was left out.
 const CUT: &str = "…";
+/// Maximum number of bytes of a stream that are held back after the start of a complete secret,
+/// because another one may overlap with it.
+const MAX_HELD: usize = 64 << 10;
 
 /// All secrets of a run. Clones share the same secrets.
 #[derive(Clone, Default)]
 pub struct SecretRedactor {
-    values: Arc<RwLock<SecretValues>>,
+    values: Arc<RwLock<Encodings>>,
 }
 
 impl SecretRedactor {
-    /// Adds a secret in every form in which it can appear: as it is and without surrounding
-    /// spaces, each also as a JSON string, as a JSON string inside a JSON string, and as a part of
-    /// a JSON Pointer. Errors quote lines of JSON, which quotes them again.
+    /// Adds a secret, as it is and without surrounding spaces. It is redacted in every common
+    /// encoding (see `encodings`).
     pub fn add(&self, secret: &str) {
         let mut values = self.values.write();
-        for form in [secret, secret.trim()] {
-            let json = json_escaped(form);
-            let pointer = form.replace('~', "~0").replace('/', "~1");
-            let forms = [
-                form.to_owned(),
-                ascii_escaped(&json),
-                json_escaped(&json),
-                json,
-                pointer,
-            ];
-            for form in forms {
-                if form.len() >= MIN_LENGTH {
-                    values.add(form);
-                }
-            }
-        }
+        values.add(secret);
+        values.add(secret.trim());
     }
 
     /// Whether no secret was added.
@@ -52,7 +39,7 @@ impl SecretRedactor {
 
     /// Replaces all secrets in a text.
     pub fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        self.values.read().replace(text, MASK)
+        replace_places(text, &self.values.read().places(text), MASK)
     }
 
     /// Replaces all secrets in bytes that may not be UTF-8. A secret is text, so it is inside a
@@ -134,28 +121,6 @@ impl SecretRedactor {
     }
 }
 
-/// The text as a JSON string, without the quotes around it.
-fn json_escaped(text: &str) -> String {
-    let quoted = Value::from(text).to_string();
-    let inner = quoted.get(1..quoted.len().saturating_sub(1));
-    inner.unwrap_or_default().to_owned()
-}
-
-/// The text with non-ASCII characters as `\u` escapes, as some JSON writers produce it.
-fn ascii_escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        if character.is_ascii() {
-            out.push(character);
-        } else {
-            for unit in character.encode_utf16(&mut [0; 2]) {
-                out.push_str(&format!("\\u{unit:04x}"));
-            }
-        }
-    }
-    out
-}
-
 /// Masks text in pieces. It holds back text that may be the start of a secret.
 pub struct RedactingStream {
     masks: SecretRedactor,
@@ -169,18 +134,29 @@ impl RedactingStream {
             return piece;
         }
         self.held.push_str(&piece);
-        let mut text = self
-            .masks
-            .mask(&std::mem::take(&mut self.held))
-            .into_owned();
-        let keep = self.masks.partial_match_len(&text);
-        self.held = text.split_off(text.len() - keep);
-        text
+        let text = std::mem::take(&mut self.held);
+        let secrets = self.masks.values.read();
+        let mut places = secrets.places(&text);
+        let mut shown = text.len() - secrets.partial_match_len(&text);
+        drop(secrets);
+        // A complete secret can overlap with one that is not complete yet.
+        while let Some((start, end)) = places.pop_if(|(_, end)| *end > shown) {
+            if start < shown && text.len() - start > MAX_HELD {
+                places.push((start, end));
+                shown = end;
+                break;
+            }
+            shown = shown.min(start);
+        }
+        let (text, held) = text.split_at(shown);
+        held.clone_into(&mut self.held);
+        replace_places(text, &places, MASK).into_owned()
     }
 
     /// Ends the text. Returns the rest.
     pub fn finish(&mut self) -> String {
-        std::mem::take(&mut self.held)
+        let rest = std::mem::take(&mut self.held);
+        self.masks.mask(&rest).into_owned()
     }
 }
 
@@ -217,7 +193,7 @@ mod tests {
             let masks = SecretRedactor::default();
             masks.add(secret);
             let line = json!({ "key": secret }).to_string();
-            for text in [&line, &super::ascii_escaped(&line), secret] {
+            for text in [&line, &line.replace('\u{e9}', "\\u00e9"), secret] {
                 let masked = masks.mask(text);
                 assert!(masked.contains(MASK), "{masked}");
                 let left = ["ss", "lines", "spaced", "caf"];

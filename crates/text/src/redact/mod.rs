@@ -1,6 +1,9 @@
-//! Redacts secrets in output: known values (`SecretValues`, `SecretRedactor`), known token formats
+//! Redacts secrets in output: known values in any
+//! encoding (`SecretRedactor`) or as they are (`SecretValues`), known token formats
 //! (`TokenRedactor`, `text`), and names of fields that contain secrets.
 
+mod encodings;
+mod escapes;
 mod forms;
 mod masks;
 mod names;
@@ -8,6 +11,7 @@ mod values;
 
 use serde_json::Value;
 
+pub use encodings::base64_forms;
 pub use forms::{TokenRedactor, is_known_token, text, value};
 pub use masks::{MASK, RedactingStream, SecretRedactor};
 pub use names::{is_secret_name, may_name_secret};

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
 use memchr::memmem;
 
 /// Maximum number of values that are searched one by one. More values use an automaton.
-const LINEAR_LIMIT: usize = 8;
+const LINEAR_LIMIT: usize = 2;
 
 /// Values that must not be shown.
 #[derive(Clone, Default)]
@@ -59,79 +59,57 @@ impl SecretValues {
 
     /// Replaces each value in a text by `mark`. Values that overlap are replaced by one mark.
     pub fn replace<'t>(&self, text: &'t str, mark: &str) -> Cow<'t, str> {
-        if self.is_empty() {
-            return Cow::Borrowed(text);
-        }
-        let mut out = String::new();
-        let mut shown = 0;
-        for (start, end) in self.places(text) {
-            out.push_str(text.get(shown..start).unwrap_or_default());
-            out.push_str(mark);
-            shown = end;
-        }
-        if shown == 0 {
-            return Cow::Borrowed(text);
-        }
-        out.push_str(text.get(shown..).unwrap_or_default());
-        Cow::Owned(out)
+        replace_places(text, &self.places(text), mark)
     }
 
     /// Ranges of the values in a text, in order. Ranges that overlap are merged.
     fn places(&self, text: &str) -> Vec<(usize, usize)> {
-        let mut found: Vec<(usize, usize)> = Vec::new();
-        for group in &self.groups {
-            group.places(text, &mut found);
-        }
-        for value in &self.recent {
-            each_place(value, text, &mut found);
-        }
-        found.sort_unstable();
-        found.dedup_by(|next, before| {
-            let overlaps = next.0 < before.1;
-            if overlaps {
-                before.1 = before.1.max(next.1);
-            }
-            overlaps
-        });
+        let mut found = Vec::new();
+        self.each_place(text, &mut |start, end| found.push((start, end)));
+        merge(&mut found);
         found
     }
 
-    /// Number of bytes at the end of a text that can be the start of a value.
-    pub fn partial_match_len(&self, text: &str) -> usize {
-        let longest = self.all.iter().map(String::len).max().unwrap_or(0);
-        let from = text.len().saturating_sub(longest.saturating_sub(1));
-        let begins = |at: &usize| {
-            let rest = text.get(*at..);
-            rest.is_some_and(|rest| self.all.iter().any(|value| value.starts_with(rest)))
-        };
-        let first = (from..text.len()).find(begins);
-        first.map_or(0, |at| text.len() - at)
+    /// Calls `found` with the start and the end of each value in a text. If several values start at
+    /// one place, it may be called only with the longest.
+    pub(super) fn each_place(&self, text: &str, found: &mut impl FnMut(usize, usize)) {
+        for group in &self.groups {
+            group.each_place(text, found);
+        }
+        for value in &self.recent {
+            each_place(value, text, found);
+        }
     }
 }
 
 impl Group {
-    fn places(&self, text: &str, found: &mut Vec<(usize, usize)>) {
+    fn each_place(&self, text: &str, found: &mut impl FnMut(usize, usize)) {
         let build = || {
             // Use the smallest kind of automaton, because every session has its own values.
-            let kind = Some(AhoCorasickKind::ContiguousNFA);
-            AhoCorasick::builder().kind(kind).build(&self.values).ok()
+            AhoCorasick::builder()
+                .kind(Some(AhoCorasickKind::ContiguousNFA))
+                .match_kind(MatchKind::LeftmostLongest)
+                .build(&self.values)
+                .ok()
         };
-        match self.finder.get_or_init(build) {
-            Some(finder) => {
-                let places = finder.find_overlapping_iter(text);
-                found.extend(places.map(|place| (place.start(), place.end())));
+        let Some(finder) = self.finder.get_or_init(build) else {
+            for value in &self.values {
+                each_place(value, text, found);
             }
-            None => {
-                for value in &self.values {
-                    each_place(value, text, found);
-                }
-            }
+            return;
+        };
+        // The next value can start inside this one. A search for all values that overlap would find
+        // it too, but it cannot skip text that contains none of them.
+        let mut input = Input::new(text);
+        while let Some(place) = finder.find(input.clone()) {
+            found(place.start(), place.end());
+            input.set_start(place.start() + 1);
         }
     }
 }
 
 /// Finds every occurrence of a value in a text, including those that overlap.
-fn each_place(value: &str, text: &str, found: &mut Vec<(usize, usize)>) {
+fn each_place(value: &str, text: &str, found: &mut impl FnMut(usize, usize)) {
     let finder = memmem::Finder::new(value);
     let mut from = 0;
     while let Some(at) = text
@@ -139,9 +117,41 @@ fn each_place(value: &str, text: &str, found: &mut Vec<(usize, usize)>) {
         .get(from..)
         .and_then(|rest| finder.find(rest))
     {
-        found.push((from + at, from + at + value.len()));
+        found(from + at, from + at + value.len());
         from += at + 1;
     }
+}
+
+/// Replaces ranges that are in order by `mark`.
+pub(super) fn replace_places<'t>(
+    text: &'t str,
+    places: &[(usize, usize)],
+    mark: &str,
+) -> Cow<'t, str> {
+    if places.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::new();
+    let mut shown = 0;
+    for (start, end) in places {
+        out.push_str(text.get(shown..*start).unwrap_or_default());
+        out.push_str(mark);
+        shown = *end;
+    }
+    out.push_str(text.get(shown..).unwrap_or_default());
+    Cow::Owned(out)
+}
+
+/// Sorts ranges, and merges those that overlap.
+pub(super) fn merge(found: &mut Vec<(usize, usize)>) {
+    found.sort_unstable();
+    found.dedup_by(|next, before| {
+        let overlaps = next.0 < before.1;
+        if overlaps {
+            before.1 = before.1.max(next.1);
+        }
+        overlaps
+    });
 }
 
 /// Shows the number of values, never the values themselves.
