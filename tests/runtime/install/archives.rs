@@ -136,6 +136,50 @@ fn nothing_is_unpacked_outside_the_directory() {
             ]),
         ),
         (
+            "a link through a link",
+            ended(&[link("l", "../.."), link("l/evil/deep/x", "y")]),
+        ),
+        (
+            "a link through a link in a directory",
+            ended(&[link("d/l", "../../.."), link("d/l/evil/x", "y")]),
+        ),
+        (
+            "a link through two links",
+            ended(&[link("a", ".."), link("b", "a/.."), link("b/evil/x", "y")]),
+        ),
+        (
+            "a link through a link that stays inside",
+            ended(&[file("d/a", "x"), link("l", "d"), link("l/e/x", "y")]),
+        ),
+        (
+            "a link that leaves and returns",
+            ended(&[file("d", "x"), link("l", "../c/d")]),
+        ),
+        (
+            "hard link through a link",
+            ended(&[
+                file("a", "x"),
+                link("l", ".."),
+                raw("l/evil/h", EntryType::Link, "a", 0, b""),
+            ]),
+        ),
+        (
+            "hard link over a link",
+            ended(&[
+                file("a", "x"),
+                link("h", "../evil"),
+                raw("h", EntryType::Link, "a", 0, b""),
+            ]),
+        ),
+        (
+            "link over a file",
+            ended(&[file("a", "x"), link("a", "../evil"), file("a", "y")]),
+        ),
+        (
+            "link over a link",
+            ended(&[link("a", "b"), link("a", "../evil")]),
+        ),
+        (
             "hard link out",
             ended(&[raw("h", EntryType::Link, "../../../packed", 0, b"")]),
         ),
@@ -196,6 +240,7 @@ fn entries_inside_the_directory_are_unpacked() {
         file("d/tool", "old"),
         file("d/tool", "new"),
         link("bin", "d/tool"),
+        link("d/e/back", "../../d/./tool"),
         link("nowhere", "gone"),
         raw("h", EntryType::Link, "d/tool", 0, b""),
     ]);
@@ -208,6 +253,7 @@ fn entries_inside_the_directory_are_unpacked() {
         [text("d/tool"), text("bin"), text("h")],
         ["new", "new", "new"]
     );
+    assert_eq!(text("d/e/back"), "new");
     assert!(fs::symlink_metadata(root.join("nowhere")).is_err());
     assert_eq!(archive::program(&root, "bin"), Ok(root.join("bin")));
     assert!(archive::program(&root, "d").is_err());

@@ -4,7 +4,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 
 use tar::EntryType;
@@ -239,7 +239,7 @@ impl Sink {
     }
 
     fn dir(&mut self, name: &Path) -> Result<(), String> {
-        make_dirs(&self.root.join(clean(name)?)).map_err(unpack_error)
+        make_dirs(&self.root, &clean(name)?).map(drop)
     }
 
     fn file(&mut self, name: &Path, mode: u32, size: u64, from: impl Read) -> Result<(), String> {
@@ -249,8 +249,7 @@ impl Sink {
                 name.to_string_lossy()
             ));
         }
-        let path = self.root.join(clean(name)?);
-        make_dirs(path.parent().unwrap_or(&self.root)).map_err(unpack_error)?;
+        let path = place(&self.root, name)?;
         // Like in tar, a later entry of the same name replaces the earlier one.
         if fs::symlink_metadata(&path).is_ok_and(|m| m.is_file()) {
             fs::remove_file(&path).map_err(unpack_error)?;
@@ -271,25 +270,21 @@ impl Sink {
         fs::create_dir_all(&self.root).map_err(unpack_error)?;
         let root = self.root.canonicalize().map_err(unpack_error)?;
         for (name, target) in self.hard {
-            let (from, to) = (root.join(clean(&target)?), root.join(clean(&name)?));
+            let from = root.join(clean(&target)?);
             if !fs::symlink_metadata(&from).is_ok_and(|m| m.is_file()) {
                 return Err(format!(
                     "`{}` links to a file that is not in the archive",
                     name.to_string_lossy()
                 ));
             }
-            make_dirs(to.parent().unwrap_or(&root)).map_err(unpack_error)?;
-            fs::hard_link(from, to).map_err(unpack_error)?;
+            fs::hard_link(from, place(&root, &name)?).map_err(unpack_error)?;
         }
         let mut made = Vec::new();
         for (name, target) in self.soft {
-            let at = root.join(clean(&name)?);
-            let parent = at.parent().unwrap_or(&root);
-            fs::create_dir_all(parent).map_err(unpack_error)?;
-            let within = parent.canonicalize().is_ok_and(|p| p.starts_with(&root));
-            if target.is_absolute() || !within {
+            if !stays_inside(&clean(&name)?, &target) {
                 return Err(outside(&name, &target));
             }
+            let at = place(&root, &name)?;
             symlink(&target, &at).map_err(unpack_error)?;
             made.push((at, name, target));
         }
@@ -305,6 +300,27 @@ impl Sink {
     }
 }
 
+/// Whether a relative link at `name` does not leave the directory that is unpacked. A link that
+/// leaves it and returns would depend on the name of the directory.
+fn stays_inside(name: &Path, target: &Path) -> bool {
+    let mut depth = name.components().count().saturating_sub(1);
+    target.components().all(|part| match part {
+        Component::Normal(_) => {
+            depth += 1;
+            true
+        }
+        Component::CurDir => true,
+        Component::ParentDir => match depth.checked_sub(1) {
+            Some(less) => {
+                depth = less;
+                true
+            }
+            None => false,
+        },
+        Component::RootDir | Component::Prefix(_) => false,
+    })
+}
+
 fn outside(name: &Path, target: &Path) -> String {
     format!(
         "`{}` links to `{}`, outside the archive",
@@ -313,8 +329,35 @@ fn outside(name: &Path, target: &Path) -> String {
     )
 }
 
-fn make_dirs(path: &Path) -> io::Result<()> {
-    fs::create_dir_all(path)
+/// Where to write an entry, after its parent directories were created.
+fn place(root: &Path, name: &Path) -> Result<PathBuf, String> {
+    let name = clean(name)?;
+    let parent = make_dirs(root, name.parent().unwrap_or(Path::new("")))?;
+    Ok(parent.join(name.file_name().unwrap_or_default()))
+}
+
+/// Creates a directory and its parents below `root`. It does not follow links of the archive, so
+/// that it creates nothing outside.
+fn make_dirs(root: &Path, below: &Path) -> Result<PathBuf, String> {
+    let mut path = root.to_owned();
+    fs::create_dir_all(root).map_err(unpack_error)?;
+    for part in below.components() {
+        path.push(part);
+        match fs::symlink_metadata(&path) {
+            Ok(found) if found.is_dir() => {}
+            Ok(_) => {
+                return Err(format!(
+                    "`{}` in the archive is both a directory and a file or link",
+                    path.strip_prefix(root).unwrap_or(&path).to_string_lossy()
+                ));
+            }
+            Err(_) => {
+                let mut builder = fs::DirBuilder::new();
+                builder.mode(0o755).create(&path).map_err(unpack_error)?;
+            }
+        }
+    }
+    Ok(path)
 }
 
 /// Reads tar entries. Long names are read here with a limit, because the library would read them
