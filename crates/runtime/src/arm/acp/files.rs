@@ -15,6 +15,8 @@ use agentproto_sandbox::policy::Access;
 
 /// Maximum size in bytes of a file to read.
 const MAX_FILE_SIZE: u64 = 8 << 20;
+/// Maximum number of links in a path, like in the kernel.
+const MAX_LINKS: usize = 40;
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum FileError {
@@ -179,22 +181,15 @@ impl Files<'_> {
             ));
         }
         let first = self.check_access(path, access)?;
-        let host = first.root.join(&first.below);
-        let real = resolve_links(&host).map_err(io_error)?;
-        if real == host {
+        let Some(below) = resolve_links(&first.root, &first.below)? else {
             return Ok(first);
-        }
-        let home = first.root.canonicalize().map_err(io_error)?;
-        let Ok(below) = real.strip_prefix(&home) else {
-            return Err(invalid_params(
-                "a symbolic link points outside the working directory",
-            ));
         };
         let inside = match self.policy.and_then(|p| p.on_host(path)) {
             Some((grant, _)) if first.root == grant.source => grant.at.join(below),
             _ => self.agent_cwd.join(below),
         };
-        self.check_access(&inside, access)
+        // The same error as for any other link, so that it says nothing about the target.
+        self.check_access(&inside, access).map_err(|_| link_error())
     }
 
     fn check_access(&self, path: &Path, access: Access) -> Result<HostPath, FileError> {
@@ -242,27 +237,57 @@ fn invalid_params(what: &str) -> FileError {
     FileError::Params(what.to_owned())
 }
 
-/// The path without links, as far as it exists.
-fn resolve_links(path: &Path) -> io::Result<PathBuf> {
-    match path.canonicalize() {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            // A dangling link would be followed when the file is created.
-            if path.is_symlink() {
-                return Err(io::Error::from_raw_os_error(libc::ELOOP));
-            }
-            match (path.parent(), path.file_name()) {
-                (Some(parent), Some(name)) => Ok(resolve_links(parent)?.join(name)),
-                _ => Err(e),
-            }
+/// The error for every link that the agent may not follow. It is the same whether its target exists
+/// or not, so the agent, which can create links, learns nothing about paths that it cannot see.
+fn link_error() -> FileError {
+    invalid_params("a symbolic link in the path points to a place that the agent may not access")
+}
+
+/// Resolves the links in a path below `root`, as far as it exists. Returns `None` if it contains no
+/// link. It never looks at anything outside `root`.
+fn resolve_links(root: &Path, below: &Path) -> Result<Option<PathBuf>, FileError> {
+    let real_root = root.canonicalize().map_err(io_error)?;
+    let mut links = 0;
+    let mut resolved = PathBuf::new();
+    let mut pending: Vec<PathBuf> = below.components().rev().map(to_path).collect();
+    while let Some(part) = pending.pop() {
+        // Only targets of links contain `.` and `..`.
+        match part.as_os_str().as_bytes() {
+            b"." => continue,
+            b".." if resolved.pop() => continue,
+            b".." => return Err(link_error()),
+            _ => resolved.push(&part),
         }
-        other => other,
+        let Ok(target) = std::fs::read_link(real_root.join(&resolved)) else {
+            continue;
+        };
+        links += 1;
+        if links > MAX_LINKS {
+            return Err(link_error());
+        }
+        resolved.pop();
+        let mut target = target.as_path();
+        if target.is_absolute() {
+            let inside = [&real_root, root].map(|root| target.strip_prefix(root));
+            let ([Ok(below), _] | [_, Ok(below)]) = inside else {
+                return Err(link_error());
+            };
+            target = below;
+            resolved.clear();
+        }
+        pending.extend(target.components().rev().map(to_path));
     }
+    Ok((links > 0).then_some(resolved))
+}
+
+fn to_path(part: Component) -> PathBuf {
+    PathBuf::from(part.as_os_str())
 }
 
 fn io_error(error: io::Error) -> FileError {
     match (error.kind(), error.raw_os_error()) {
         (io::ErrorKind::NotFound, _) => FileError::Missing,
-        (_, Some(libc::EXDEV | libc::ELOOP)) => invalid_params("the path contains a symbolic link"),
+        (_, Some(libc::EXDEV | libc::ELOOP)) => link_error(),
         _ => FileError::Other(error.to_string()),
     }
 }
@@ -379,6 +404,99 @@ mod tests {
             b"x"
         );
         assert!(!outside.path().join("new").exists());
+    }
+
+    /// The agent can create any link. What it points to outside does not change the error.
+    #[test]
+    fn errors_do_not_tell_what_exists_outside() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let dir = tempfile::tempdir().expect("a directory");
+        let outside = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| outside.path().join(name);
+        std::fs::write(at("file"), "x").expect("written");
+        std::fs::create_dir(at("dir")).expect("made");
+        std::fs::create_dir(at("closed")).expect("made");
+        std::fs::set_permissions(at("closed"), std::fs::Permissions::from_mode(0)).expect("closed");
+        symlink("loop", at("loop")).expect("linked");
+        std::os::unix::net::UnixListener::bind(at("socket")).expect("bound");
+        let up = "../".repeat(dir.path().components().count() + 3);
+        let guarded = Guarded::default();
+        let files = files(dir.path(), &guarded);
+        let mut errors = std::collections::BTreeSet::new();
+        for (number, target) in [
+            "missing",
+            "file",
+            "file/x",
+            "dir",
+            "dir/x",
+            "missing/x",
+            "closed/x",
+            "loop",
+            "socket",
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let absolute = at(target);
+            let relative = format!("{up}{}", absolute.display());
+            for (kind, to) in [("a", absolute), ("r", relative.into())] {
+                let name = format!("{kind}{number}");
+                symlink(to, dir.path().join(&name)).expect("linked");
+                symlink(&name, dir.path().join(format!("{name}-again"))).expect("linked");
+                for path in [
+                    name.clone(),
+                    format!("{name}/below"),
+                    format!("{name}-again"),
+                ] {
+                    let path = Path::new("/workspace").join(path);
+                    errors.insert(format!("{:?}", files.read(&path)));
+                    errors.insert(format!("{:?}", files.write(&path, b"x")));
+                }
+            }
+        }
+        for (path, exists) in [("/etc/passwd", true), ("/etc/passwd-none", false)] {
+            assert_eq!(Path::new(path).exists(), exists);
+            let direct = files.read(Path::new(path));
+            let what = "the path is outside the session's working directory";
+            assert_eq!(direct, Err(invalid_params(what)));
+        }
+        let wanted = format!("{:?}", Err::<(), _>(link_error()));
+        assert_eq!(errors.into_iter().collect::<Vec<_>>(), [wanted]);
+        assert!(!at("missing").exists() && !at("dir/x").exists());
+    }
+
+    #[test]
+    fn links_inside_the_directory_work() {
+        use std::os::unix::fs::symlink;
+        let dir = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir_all(dir.path().join("d/e")).expect("made");
+        std::fs::write(dir.path().join("d/file"), "x").expect("written");
+        let link = |to: &Path, name: &str| symlink(to, dir.path().join(name)).expect("linked");
+        let real = dir.path().canonicalize().expect("there");
+        link(Path::new("d"), "relative");
+        link(&real.join("d/file"), "absolute");
+        link(Path::new("../../d/./file"), "d/e/back");
+        link(Path::new("d/none"), "dangling");
+        link(Path::new("round"), "round");
+        let guarded = Guarded::default();
+        let files = files(dir.path(), &guarded);
+        for path in ["relative/file", "absolute", "d/e/back", "relative/e/back"] {
+            let path = Path::new("/workspace").join(path);
+            assert_eq!(files.read(&path).as_deref(), Ok("x"), "{path:?}");
+        }
+        let read = |path: &str| files.read(&Path::new("/workspace").join(path));
+        assert_eq!(read("none"), Err(FileError::Missing));
+        assert_eq!(read("relative/none"), Err(FileError::Missing));
+        assert_eq!(read("dangling"), Err(FileError::Missing));
+        assert_eq!(read("round"), Err(link_error()));
+        assert_eq!(
+            files.write(Path::new("/workspace/dangling"), b"new"),
+            Ok(())
+        );
+        assert_eq!(
+            std::fs::read(dir.path().join("d/none")).expect("there"),
+            b"new"
+        );
     }
 
     #[test]
