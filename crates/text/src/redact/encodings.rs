@@ -175,32 +175,32 @@ impl Encodings {
         })
     }
 
-    /// Number of bytes at the end of a text that can be the start of a secret.
-    pub fn partial_match_len(&self, text: &str) -> usize {
+    /// Number of bytes at the end of a text that can be the start of a secret. `with_escapes` is
+    /// whether an incomplete escape alone can be one.
+    pub fn partial_match_len(&self, text: &str, with_escapes: bool) -> usize {
         let longest = self.longest.saturating_mul(escapes::MAX_ESCAPE);
         let from = text.len().saturating_sub(longest);
-        let first = (from..text.len()).find(|at| self.is_cut(text.as_bytes(), *at));
+        let is_cut = |at: &usize| self.is_cut(text.as_bytes(), *at, with_escapes);
+        let first = (from..text.len()).find(is_cut);
         first.map_or(0, |at| text.len() - at)
     }
 
     /// Whether the text ends inside a form that starts at this offset.
-    fn is_cut(&self, text: &[u8], at: usize) -> bool {
+    fn is_cut(&self, text: &[u8], at: usize, with_escapes: bool) -> bool {
         let rest = text.get(at..).unwrap_or_default();
-        let is_cut = |length: usize, decoded: &[u8]| {
-            let mut forms = self
-                .forms_with(decoded)
-                .take_while(|(_, index)| *index == 0);
+        let ends_inside = |length: usize, decoded: &[u8]| {
+            let forms = self.forms_with(decoded);
+            let mut forms = forms.take_while(|(_, index)| *index == 0);
             forms.any(|(form, _)| form.follow(text, at + length, decoded.len()).is_cut)
         };
         let Some(first) = rest.first() else {
             return false;
         };
-        let mut escape_is_cut = false;
-        is_cut(1, &[*first])
-            || escapes::each(rest, |length, decoded| {
-                escape_is_cut = escape_is_cut || is_cut(length, decoded);
-            })
-            || escape_is_cut
+        let mut is_cut = ends_inside(1, &[*first]);
+        let escape_is_cut = escapes::each(rest, |length, decoded| {
+            is_cut = is_cut || ends_inside(length, decoded);
+        });
+        is_cut || (with_escapes && escape_is_cut)
     }
 }
 
