@@ -390,7 +390,7 @@ impl Registry {
         self.shared.log.wait_committed().await;
         let file = self.shared.file.clone();
         let sessions = self.list(false);
-        let _ = tokio::task::spawn_blocking(move || file.write(&sessions)).await;
+        let _ = tokio::task::spawn_blocking(move || file.close(&sessions)).await;
     }
 
     fn new_id() -> Result<String, Error> {

@@ -33,7 +33,16 @@ pub struct SessionsFile {
 struct Shared {
     home: Home,
     changed: Notify,
-    is_reported: Mutex<bool>,
+    writer: Mutex<WriterState>,
+}
+
+/// State of the writer, locked while it writes.
+#[derive(Default)]
+struct WriterState {
+    /// Whether the last write failed, which was reported.
+    is_reported: bool,
+    /// Whether the last write was the final one.
+    is_closed: bool,
 }
 
 impl SessionsFile {
@@ -44,7 +53,7 @@ impl SessionsFile {
             shared: Arc::new(Shared {
                 home: home.clone(),
                 changed: Notify::new(),
-                is_reported: Mutex::new(false),
+                writer: Mutex::default(),
             }),
         };
         let bytes = match home.read(NAME) {
@@ -119,18 +128,52 @@ impl SessionsFile {
 
     /// Writes the file now.
     pub fn write(&self, sessions: &[SessionRecord]) {
+        self.write_with(sessions, &mut self.shared.writer.lock());
+    }
+
+    /// Writes the file for the last time. A write that is still scheduled does nothing, because
+    /// the caller may remove the directory now.
+    pub fn close(&self, sessions: &[SessionRecord]) {
+        let mut writer = self.shared.writer.lock();
+        self.write_with(sessions, &mut writer);
+        writer.is_closed = true;
+    }
+
+    fn write_with(&self, sessions: &[SessionRecord], writer: &mut WriterState) {
+        if writer.is_closed {
+            return;
+        }
         let mut bytes = serde_json::to_vec_pretty(&json!({ "version": 1, "sessions": sessions }))
             .unwrap_or_default();
         bytes.push(b'\n');
-        let written = self.shared.home.write(NAME, &bytes);
-        let mut is_reported = self.shared.is_reported.lock();
-        match written {
-            Ok(()) => *is_reported = false,
-            Err(error) if !*is_reported => {
-                *is_reported = true;
+        match self.shared.home.write(NAME, &bytes) {
+            Ok(()) => writer.is_reported = false,
+            Err(error) if !writer.is_reported => {
+                writer.is_reported = true;
                 tracing::error!("{}; sessions continue", error.message);
             }
             Err(_) => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_closed_file_is_not_written_again() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let root = dir.path().join("home");
+        let (file, _) = SessionsFile::open(&Home::new(&root));
+        file.write(&[]);
+        assert!(root.join(NAME).exists());
+        std::fs::remove_file(root.join(NAME)).expect("removed");
+        file.close(&[]);
+        assert!(root.join(NAME).exists());
+        std::fs::remove_dir_all(&root).expect("removed");
+        // A write that was scheduled before.
+        file.write(&[]);
+        assert!(!root.exists());
     }
 }
