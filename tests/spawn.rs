@@ -92,6 +92,131 @@ async fn no_process_survives_the_child() {
     }
 }
 
+/// Starts a target that has children in other sessions and stops its helper. Without a sandbox, nothing prevents that.
+async fn spawn_stopper(marker: &str, options: SpawnOptions) -> agentproto_sandbox::spawn::Child {
+    let script = format!(
+        "setsid sleep {marker} & (setsid sh -c 'sleep {marker} & sleep {marker}' &); sleep 0.2; \
+         kill -STOP $PPID; echo stopped; sleep {marker}"
+    );
+    let plan = plan(Backend::Guard, &["/bin/sh", "-c", &script]);
+    let mut child = spawn(&plan, options).await.expect("started");
+    let line = child.stdout.as_mut().expect("pipes").next().await;
+    assert!(matches!(line, Some(Piece::Line { .. })), "{line:?}");
+    let stat = format!("/proc/{}/stat", child.helper());
+    let is_stopped = || std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") T "));
+    let begin = Instant::now();
+    while !is_stopped() {
+        assert!(
+            begin.elapsed() < Duration::from_secs(10),
+            "the helper is not stopped"
+        );
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(children::runs(marker));
+    child
+}
+
+#[tokio::test]
+async fn a_target_that_stops_its_helper_is_killed() {
+    let marker = |way: u32| format!("{}.{way}5", 40_000 + std::process::id());
+    let kill = marker(1);
+    let mut child = spawn_stopper(&kill, SpawnOptions::default()).await;
+    let begin = Instant::now();
+    let exit = child.kill().await;
+    assert_eq!(
+        std::os::unix::process::ExitStatusExt::signal(&exit.status),
+        Some(9)
+    );
+    assert!(
+        begin.elapsed() < Duration::from_secs(4),
+        "{:?}",
+        begin.elapsed()
+    );
+    assert!(!children::runs(&kill), "killed");
+
+    let limited = marker(2);
+    let options = SpawnOptions {
+        timeout: Some(Duration::from_secs(1)),
+        ..SpawnOptions::default()
+    };
+    let mut child = spawn_stopper(&limited, options).await;
+    assert!(child.wait().await.timed_out);
+    assert!(!children::runs(&limited), "at its time limit");
+
+    let dropped = marker(3);
+    drop(spawn_stopper(&dropped, SpawnOptions::default()).await);
+    let begin = Instant::now();
+    while children::runs(&dropped) {
+        assert!(begin.elapsed() < Duration::from_secs(10), "dropped");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// A target that kills its helper ends with it.
+#[tokio::test]
+async fn a_target_that_kills_its_helper_ends() {
+    let marker = format!("{}.45", 40_000 + std::process::id());
+    let script = format!("read line; kill -KILL $PPID; exec sleep {marker}");
+    let plan = plan(Backend::Guard, &["/bin/sh", "-c", &script]);
+    let mut child = spawn(&plan, SpawnOptions::default())
+        .await
+        .expect("started");
+    let mut stdin = child.stdin.take().expect("stdin");
+    stdin.write_all(b"go\n").await.expect("written");
+    child.wait().await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert!(!children::runs(&marker));
+}
+
+/// A spare helper that does not respond is replaced, and the target is started once.
+#[tokio::test]
+async fn a_stopped_spare_helper_is_replaced() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("starts");
+    let script = format!("echo started >> {}; cat", file.display());
+    let plan = plan(Backend::Guard, &["/bin/sh", "-c", &script]);
+    let own = std::process::id().to_string();
+    let spares = || -> Vec<i32> {
+        let all = std::fs::read_dir("/proc").expect("proc").flatten();
+        let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let is_spare = |pid: &i32| {
+            let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let parent = stat
+                .rsplit_once(") ")
+                .and_then(|(_, rest)| rest.split(' ').nth(1));
+            command == b"agentproto-helper\0spare\0" && parent == Some(own.as_str())
+        };
+        pids.filter(is_spare).collect()
+    };
+    let mut starts = 0;
+    while spares().is_empty() {
+        spawn(&plan, SpawnOptions::default())
+            .await
+            .expect("started")
+            .stop()
+            .await;
+        starts += 1;
+        assert!(starts < 10, "there is no spare helper");
+    }
+    let stopped = spares();
+    for pid in &stopped {
+        // SAFETY: our own child, not waited for.
+        unsafe { libc::kill(*pid, libc::SIGSTOP) };
+    }
+    let mut child = spawn(&plan, SpawnOptions::default())
+        .await
+        .expect("started");
+    let mut stdin = child.stdin.take().expect("stdin");
+    stdin.write_all(b"text\n").await.expect("written");
+    drop(stdin);
+    assert_eq!(lines(&mut child).await, ["text"]);
+    assert_eq!(child.wait().await.status.code(), Some(0));
+    let text = std::fs::read_to_string(&file).expect("there");
+    assert_eq!(text.lines().count(), starts + 1);
+    assert!(stopped.iter().all(|pid| !spares().contains(pid)));
+}
+
 #[tokio::test]
 async fn a_time_limit_kills() {
     for backend in children::ALL {

@@ -1,11 +1,11 @@
 //! Directories for the cases of a run, below one that belongs to the run and is removed at its end.
 
+use std::ffi::{CString, OsString};
 use std::io;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-
-static COUNT: AtomicU64 = AtomicU64::new(0);
 
 /// The directory of a run. Dropping it removes everything.
 pub struct RunDirectory {
@@ -19,16 +19,20 @@ pub struct CaseDir {
 }
 
 impl RunDirectory {
-    /// Creates a directory that only its owner can access, with `what` in its name.
+    /// Creates a directory that only its owner can access, with `what` in its name. Other users
+    /// cannot predict the rest of the name.
     pub fn new(what: &str) -> io::Result<RunDirectory> {
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("agentproto-{what}-{}-{count}", std::process::id());
         // With links in its path, an agent's real paths would look different.
         let parent = std::env::temp_dir().canonicalize()?;
-        let root = parent.join(name);
-        create_private_dir(&root)?;
+        let name = parent.join(format!("agentproto-{what}-XXXXXX"));
+        let mut name = CString::new(name.into_os_string().into_vec())?.into_bytes_with_nul();
+        // SAFETY: a C string, in which the end of the name is replaced.
+        if unsafe { libc::mkdtemp(name.as_mut_ptr().cast()) }.is_null() {
+            return Err(io::Error::last_os_error());
+        }
+        name.pop();
         Ok(RunDirectory {
-            root,
+            root: OsString::from_vec(name).into(),
             cases: AtomicU64::new(0),
         })
     }
@@ -42,13 +46,9 @@ impl RunDirectory {
     pub fn case(&self) -> io::Result<CaseDir> {
         let number = self.cases.fetch_add(1, Ordering::Relaxed);
         let path = self.root.join(format!("case-{number}"));
-        create_private_dir(&path)?;
+        std::fs::DirBuilder::new().mode(0o700).create(&path)?;
         Ok(CaseDir { path })
     }
-}
-
-fn create_private_dir(path: &Path) -> io::Result<()> {
-    std::fs::DirBuilder::new().mode(0o700).create(path)
 }
 
 impl CaseDir {
@@ -67,5 +67,29 @@ impl Drop for CaseDir {
 impl Drop for RunDirectory {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.root);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn directories_are_private_unpredictable_and_removed() {
+        let [one, two] = ["test", "test"].map(|what| RunDirectory::new(what).expect("made"));
+        let path = one.path().to_owned();
+        assert_ne!(one.path(), two.path());
+        let name = path.file_name().expect("a name").to_string_lossy();
+        let random = name.strip_prefix("agentproto-test-").expect("the prefix");
+        assert!(random.len() == 6 && random != "XXXXXX", "{name}");
+        assert!(path.is_absolute() && path.is_dir());
+        let case = one.case().expect("made");
+        for dir in [one.path(), case.path()] {
+            let mode = std::fs::metadata(dir).expect("there").permissions().mode();
+            assert_eq!(mode & 0o7777, 0o700);
+        }
+        drop((case, one));
+        assert!(!path.exists() && two.path().exists());
     }
 }

@@ -32,6 +32,10 @@ pub fn join_cgroups(plan: &SpawnPlan) -> Result<(), StepError> {
 /// Runs without a sandbox. Children that lose their parent become our children.
 pub fn guard(control: &OwnedFd, plan: &SpawnPlan) -> Result<(), StepError> {
     sys::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0).step(step("adopt orphans"))?;
+    // Without a sandbox, the target can stop this process. If the runner dies after that, this
+    // process continues, sees that the runner is gone, and ends everything.
+    sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGCONT as _, 0)
+        .step(step("bind the process to the runner"))?;
     let done = start_and_watch(control, plan, KillScope::Descendants);
     remove_leftovers(plan);
     done
@@ -94,12 +98,12 @@ fn start_and_watch(control: &OwnedFd, plan: &SpawnPlan, scope: KillScope) -> Res
     }
     let children = block_child_signal().step(step("watch for the end of children"))?;
     let (failure, failure_writer) = sys::pipe().step(step("create a pipe"))?;
+    let guard = std::process::id();
     let target = match sys::fork().step(step("start the target"))? {
         Fork::Child => {
             drop(failure);
-            // The guard stays outside the groups, so that it can remove them.
             let joined = match scope {
-                KillScope::Descendants => join_cgroups(plan),
+                KillScope::Descendants => join_guard(guard, plan),
                 KillScope::Namespace => Ok(()),
             };
             if let Err(error) = joined.and_then(|()| target::exec_target(plan)) {
@@ -134,6 +138,17 @@ fn start_and_watch(control: &OwnedFd, plan: &SpawnPlan, scope: KillScope) -> Res
         let _ = control::send(control.as_fd(), &HelperReport::Ended(ended), None);
     }
     Ok(())
+}
+
+/// Prepares the target of a guard. It ends with the guard, which it can kill.
+fn join_guard(guard: u32, plan: &SpawnPlan) -> Result<(), StepError> {
+    sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as _, 0)
+        .step(step("bind the target to the helper"))?;
+    if std::os::unix::process::parent_id() != guard {
+        return Err(io::Error::from_raw_os_error(libc::ESRCH)).step(step("find the helper"));
+    }
+    // The guard stays outside the groups, so that it can remove them.
+    join_cgroups(plan)
 }
 
 /// A descriptor that becomes readable when a child changes its state.
@@ -261,7 +276,7 @@ fn reap_all(scope: KillScope) -> u32 {
             KillScope::Namespace => unsafe {
                 libc::kill(-1, libc::SIGKILL);
             },
-            KillScope::Descendants => kill_descendants(),
+            KillScope::Descendants => kill_descendants(std::process::id()),
         }
         loop {
             // SAFETY: the status is not needed.
@@ -280,18 +295,18 @@ fn reap_all(scope: KillScope) -> u32 {
     count
 }
 
-fn kill_descendants() {
-    for pid in descendants() {
-        // SAFETY: a descendant of ours. Nothing between this process and it can wait for it without
-        // us becoming its parent first.
+/// Kills everything below a subreaper.
+pub fn kill_descendants(of: u32) {
+    for pid in descendants(of) {
+        // SAFETY: plain numbers. The process was there a moment ago, so its pid is not reused yet.
         unsafe { libc::kill(pid, libc::SIGKILL) };
     }
 }
 
-/// Everything below this process, found through `/proc`. Orphans have become our children.
-fn descendants() -> Vec<libc::pid_t> {
+/// Everything below a subreaper, found through `/proc`. Orphans have become its children.
+fn descendants(of: u32) -> Vec<libc::pid_t> {
     let mut found = Vec::new();
-    let mut pending = vec![std::process::id()];
+    let mut pending = vec![of];
     while let Some(pid) = pending.pop() {
         let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
             continue;
@@ -326,7 +341,10 @@ fn wait_for_output(ms: u32, output: Option<Inode>) -> bool {
         return false;
     };
     let end = Instant::now() + Duration::from_millis(ms.into());
-    while descendants().iter().any(|pid| holds(*pid, output)) {
+    while descendants(std::process::id())
+        .iter()
+        .any(|pid| holds(*pid, output))
+    {
         if Instant::now() >= end {
             return true;
         }

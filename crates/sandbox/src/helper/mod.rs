@@ -27,6 +27,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) use filter::supported as seccomp_supported;
+pub(crate) use init::kill_descendants;
 pub(crate) use landlock::abi as landlock_abi;
 
 use crate::plan::{CONTROL_FD, PLAN_FD, PlanKind, SpawnPlan};

@@ -2,6 +2,8 @@
 //! spawns often keeps one loaded copy, which forks itself for each helper. The forks are children
 //! of the runner, as if it had started them.
 
+use std::fs::File;
+use std::io::Read;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 use super::{native, sys};
@@ -13,6 +15,11 @@ pub const MODE: &str = "spare";
 /// Descriptor of the request socket.
 pub const REQUESTS_FD: i32 = 3;
 
+/// Number of descriptors of every helper: the target's streams, the control socket and the plan.
+pub const DESCRIPTORS: usize = PLAN_FD as usize + 1;
+/// Descriptor on which the runner accepts a fork, after it has received its pid.
+const ACCEPTED_FD: i32 = PLAN_FD + 1;
+
 /// What the fork should become.
 #[derive(Clone, Copy, serde::Deserialize, serde::Serialize)]
 pub enum SpareRequest {
@@ -22,11 +29,13 @@ pub enum SpareRequest {
     FirstProcess,
 }
 
-/// Serves until the runner is gone. A request comes with five descriptors: the target's streams,
-/// the control socket and the plan. The reply is a pid.
+/// Serves until the runner is gone. A request comes with the descriptors of a helper and a pipe. The
+/// reply is the pid of a fork, which waits until the runner accepts it.
 pub fn run() {
     // SAFETY: the runner put it there for us; nothing else owns it.
     let requests = unsafe { OwnedFd::from_raw_fd(REQUESTS_FD) };
+    // A target without a sandbox can stop this process, which must still end with the runner.
+    let _ = sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGCONT as _, 0);
     let identity = native::Identity::current();
     super::filter::prepare();
     while let Ok(Some((request, with))) = control::receive_with::<SpareRequest>(requests.as_fd()) {
@@ -41,7 +50,7 @@ pub fn run() {
         };
         if pid == 0 {
             drop(requests);
-            if move_descriptors(&with).is_ok() {
+            if move_descriptors(&with).is_ok() && is_accepted() {
                 super::run(identity);
             }
             return;
@@ -65,8 +74,18 @@ fn move_descriptors(with: &[OwnedFd]) -> std::io::Result<()> {
         sys::check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 16) }.into())
     });
     let high = high.collect::<std::io::Result<Vec<_>>>()?;
-    for (to, from) in (0..=PLAN_FD).zip(high) {
+    for (to, from) in (0..=ACCEPTED_FD).zip(high) {
         sys::dup2(from as i32, to)?;
     }
     Ok(())
+}
+
+/// Whether the runner accepts this fork. A runner that did not receive its pid in time starts
+/// another helper with the same descriptors.
+fn is_accepted() -> bool {
+    // SAFETY: `move_descriptors` put it there; nothing else owns it.
+    let accepted = unsafe { OwnedFd::from_raw_fd(ACCEPTED_FD) };
+    File::from(accepted)
+        .read(&mut [0])
+        .is_ok_and(|read| read == 1)
 }

@@ -16,7 +16,7 @@ use super::control::{self, HelperCommand, HelperReport, TargetExit};
 use super::launch::{self, Streams};
 use super::output::{Bounds, OutputLines, StderrTail};
 use super::terminal::PseudoTerminal;
-use crate::helper::sys;
+use crate::helper::{self, sys};
 use crate::limits::{CPU_INTERVAL, CpuBudget};
 use crate::plan::SpawnPlan;
 
@@ -26,6 +26,12 @@ pub const AFTER_EOF: Duration = Duration::from_millis(500);
 pub const AFTER_TERM: Duration = Duration::from_secs(5);
 /// Time limit for starting the target. A slower helper is killed.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
+/// Time in which a helper has to kill everything. After that, the runner helps.
+const KILL_TIMEOUT: Duration = Duration::from_secs(1);
+/// Time between two attempts of the runner to kill everything below a helper.
+const KILL_INTERVAL: Duration = Duration::from_millis(50);
+/// Number of attempts after which the runner kills the helper itself, which then cannot clean up.
+const KILL_ATTEMPTS: u32 = 100;
 
 /// Why a child was not started.
 #[derive(Debug, thiserror::Error)]
@@ -119,7 +125,7 @@ pub struct Exit {
 enum State {
     Running,
     Ended(TargetExit),
-    /// The helper was killed, and everything that it watched ended with it.
+    /// The helper was killed. A sandbox and the target end with it.
     Lost,
 }
 
@@ -137,7 +143,7 @@ pub struct Child {
     pub terminal: Option<PseudoTerminal>,
     /// Socket in the child's own network on which the egress proxy accepts.
     pub listener: Option<std::net::TcpListener>,
-    control: Arc<AsyncFd<OwnedFd>>,
+    killer: Killer,
     state: watch::Receiver<State>,
     /// Connections into the child's own network.
     pub sockets: Option<Sockets>,
@@ -145,6 +151,21 @@ pub struct Child {
     cpu_spent: watch::Receiver<bool>,
     /// Pid of the process that is the ancestor of all others.
     helper: libc::pid_t,
+}
+
+/// Ends a child.
+#[derive(Clone)]
+struct Killer {
+    control: Arc<AsyncFd<OwnedFd>>,
+    /// Whether the child has to end. The task that reaps the helper enforces it.
+    must_end: watch::Sender<bool>,
+}
+
+impl Killer {
+    fn kill(&self) {
+        let _ = send_command(&self.control, HelperCommand::Kill);
+        self.must_end.send_replace(true);
+    }
 }
 
 /// Sockets of the child's own network. They are created there and passed to the runner.
@@ -185,10 +206,11 @@ pub async fn spawn(plan: &SpawnPlan, options: SpawnOptions) -> Result<Child, Spa
     drop(ends);
     let control = Arc::new(super::watched(ours).map_err(SpawnError::Helper)?);
     let pid = helper.pid;
-    reap(helper);
+    let (must_end, ending) = watch::channel(false);
+    reap(helper, ending);
     let listener = match timeout(START_TIMEOUT, started(&control)).await {
         Ok(listener) => listener?,
-        // Dropping the control socket makes the helper exit.
+        // Dropping `must_end` and the control socket makes the helper exit.
         Err(_) => return Err(SpawnError::Slow),
     };
     let (sender, state) = watch::channel(State::Running);
@@ -219,9 +241,10 @@ pub async fn spawn(plan: &SpawnPlan, options: SpawnOptions) -> Result<Child, Spa
         control: Arc::clone(&control),
         received: sockets,
     });
+    let killer = Killer { control, must_end };
     let deadline = options.timeout.map(tokio::time::sleep);
-    let timed_out = kill_after(deadline, &control, &state);
-    let cpu_spent = kill_after(options.cpu.map(cpu_spent), &control, &state);
+    let timed_out = kill_after(deadline, &killer, &state);
+    let cpu_spent = kill_after(options.cpu.map(cpu_spent), &killer, &state);
     Ok(Child {
         stdin,
         stdout,
@@ -229,7 +252,7 @@ pub async fn spawn(plan: &SpawnPlan, options: SpawnOptions) -> Result<Child, Spa
         stderr,
         terminal,
         listener,
-        control,
+        killer,
         state,
         sockets,
         timed_out,
@@ -241,12 +264,12 @@ pub async fn spawn(plan: &SpawnPlan, options: SpawnOptions) -> Result<Child, Spa
 impl Child {
     /// Sends a signal to the target's process group, or to everything in the sandbox.
     pub fn signal(&self, number: i32, all: bool) -> io::Result<()> {
-        send_command(&self.control, HelperCommand::Signal { number, all })
+        send_command(&self.killer.control, HelperCommand::Signal { number, all })
     }
 
     /// Sends a signal to the target only.
     pub fn signal_target(&self, number: i32) -> io::Result<()> {
-        send_command(&self.control, HelperCommand::SignalTarget { number })
+        send_command(&self.killer.control, HelperCommand::SignalTarget { number })
     }
 
     /// Pid of the process above the target and all its descendants, while it runs.
@@ -302,14 +325,14 @@ impl Child {
 
     /// Kills the child and all its descendants, and waits until they are gone.
     pub async fn kill(&mut self) -> Exit {
-        let _ = send_command(&self.control, HelperCommand::Kill);
+        self.killer.kill();
         self.wait().await
     }
 }
 
 impl Drop for Child {
     fn drop(&mut self) {
-        let _ = send_command(&self.control, HelperCommand::Kill);
+        self.killer.kill();
     }
 }
 
@@ -369,19 +392,19 @@ async fn follow(
 /// Kills a child that is still running when `deadline` resolves, and records that.
 fn kill_after(
     deadline: Option<impl Future<Output = ()> + Send + 'static>,
-    control: &Arc<AsyncFd<OwnedFd>>,
+    killer: &Killer,
     state: &watch::Receiver<State>,
 ) -> watch::Receiver<bool> {
     let (sender, receiver) = watch::channel(false);
     if let Some(deadline) = deadline {
-        let (control, mut state) = (Arc::clone(control), state.clone());
+        let (killer, mut state) = (killer.clone(), state.clone());
         tokio::spawn(async move {
             tokio::select! {
                 biased;
                 _ = state.wait_for(|s| !matches!(s, State::Running)) => {}
                 () = deadline => {
                     sender.send_replace(true);
-                    let _ = send_command(&control, HelperCommand::Kill);
+                    killer.kill();
                 }
             }
         });
@@ -395,16 +418,40 @@ async fn cpu_spent(budget: CpuBudget) {
     }
 }
 
-/// Waits for the helper in the background, so that it leaves no zombie.
-fn reap(helper: launch::Helper) {
+/// Waits for the helper in the background, so that it leaves no zombie. Once `must_end` is true or
+/// dropped, it ends a helper that does not end by itself.
+fn reap(helper: launch::Helper, mut must_end: watch::Receiver<bool>) {
     tokio::spawn(async move {
         let launch::Helper { pid, pidfd } = helper;
         if let Ok(pidfd) = super::watched(pidfd) {
-            let _ = pidfd.readable().await;
+            let must_end = async move {
+                let _ = must_end.wait_for(|must_end| *must_end).await;
+            };
+            tokio::select! {
+                biased;
+                _ = pidfd.readable() => {}
+                () = must_end => end(pid, &pidfd).await,
+            }
             let pidfd = pidfd.into_inner();
             launch::wait(&launch::Helper { pid, pidfd });
         }
     });
+}
+
+/// Ends a helper that has to end. Without a sandbox, the target can stop its helper. The helper is
+/// still the subreaper, so everything that it watches is below it.
+async fn end(pid: libc::pid_t, pidfd: &AsyncFd<OwnedFd>) {
+    let mut wait = KILL_TIMEOUT;
+    for _ in 0..KILL_ATTEMPTS {
+        if timeout(wait, pidfd.readable()).await.is_ok() {
+            return;
+        }
+        helper::kill_descendants(pid as u32);
+        launch::signal(pidfd.get_ref(), libc::SIGCONT);
+        wait = KILL_INTERVAL;
+    }
+    launch::signal(pidfd.get_ref(), libc::SIGKILL);
+    let _ = pidfd.readable().await;
 }
 
 /// Makes reads and writes of a descriptor return at once.

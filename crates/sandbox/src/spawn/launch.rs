@@ -42,7 +42,7 @@ pub fn start(plan: &SpawnPlan, streams: &Streams, control: OwnedFd) -> io::Resul
         &control,
         &plan,
     ];
-    if let Some(pid) = spare::request_helper(request, &ends.map(AsRawFd::as_raw_fd)) {
+    if let Some(pid) = spare::request_helper(request, ends)? {
         return helper(pid);
     }
     let mut places = Vec::new();
@@ -67,6 +67,21 @@ fn helper(pid: libc::pid_t) -> io::Result<Helper> {
     // SAFETY: a new descriptor.
     let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd as RawFd) };
     Ok(Helper { pid, pidfd })
+}
+
+/// Sends a signal to a helper, which may have ended.
+pub fn signal(pidfd: &OwnedFd, number: i32) {
+    let none = std::ptr::null::<libc::siginfo_t>();
+    // SAFETY: plain numbers, and no additional information.
+    unsafe {
+        libc::syscall(
+            libc::SYS_pidfd_send_signal,
+            pidfd.as_raw_fd(),
+            number,
+            none,
+            0,
+        )
+    };
 }
 
 /// Reaps the helper, once its descriptor reports that it has ended.
