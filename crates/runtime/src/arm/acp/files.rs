@@ -450,7 +450,7 @@ mod tests {
                 ] {
                     let path = Path::new("/workspace").join(path);
                     errors.insert(format!("{:?}", files.read(&path)));
-                    errors.insert(format!("{:?}", files.write(&path, b"x")));
+                    errors.insert(format!("{:?}", files.write(&path, b"x", || Ok(()))));
                 }
             }
         }
@@ -490,7 +490,7 @@ mod tests {
         assert_eq!(read("dangling"), Err(FileError::Missing));
         assert_eq!(read("round"), Err(link_error()));
         assert_eq!(
-            files.write(Path::new("/workspace/dangling"), b"new"),
+            files.write(Path::new("/workspace/dangling"), b"new", || Ok(())),
             Ok(())
         );
         assert_eq!(
