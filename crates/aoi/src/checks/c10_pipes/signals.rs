@@ -174,8 +174,11 @@ fn killed_after_output(run: &Capture, whole: Option<&Capture>) -> bool {
         && !is_interrupted(&stream)
 }
 
+/// Whether the tool took too long to exit after the signal. The time that it waited for a busy
+/// machine does not count.
 pub(super) fn is_late(run: &Capture) -> bool {
-    run.end == ExitKind::TimedOut || run.exit_delay.is_some_and(|time| time > MAX_EXIT_DELAY)
+    let own = run.exit_delay.map(|time| time.saturating_sub(run.delay));
+    run.end == ExitKind::TimedOut || own.is_some_and(|time| time > MAX_EXIT_DELAY)
 }
 
 pub(super) fn has_summary(run: &Capture) -> bool {
@@ -229,6 +232,19 @@ mod tests {
             );
         }
         assert!(was_interrupted(&run(killed, &[hit, hit, good]), None));
+    }
+
+    #[test]
+    fn time_on_a_busy_machine_does_not_count_as_late() {
+        for (exit_delay, delay, late) in [(4, 0, false), (6, 0, true), (9, 5, false), (9, 3, true)]
+        {
+            let run = Capture {
+                exit_delay: Some(Duration::from_secs(exit_delay)),
+                delay: Duration::from_secs(delay),
+                ..crate::session::tests::run(0, ExitKind::Code(130))
+            };
+            assert_eq!(is_late(&run), late, "{exit_delay} s, {delay} s delayed");
+        }
     }
 
     #[test]
