@@ -1,5 +1,6 @@
 //! Shards, baselines, selections, reports, and custom suites.
 
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 
 use serde_json::Value;
@@ -475,4 +476,30 @@ fn a_requirement_is_explained() {
     assert_eq!(unknown.status.code(), Some(64));
     let said = String::from_utf8(unknown.stderr).unwrap();
     assert!(said.contains("did you mean `TR-"), "{said}");
+}
+
+/// AOI-CLI §2: a reader must not wait for the end of the run to learn what it reads.
+#[test]
+fn the_first_line_of_a_stream_comes_before_the_run() {
+    let mut command = certify(&["-o", "jsonl", "--only", "PT-01", "--timeout", "60"]);
+    let mut run = command
+        .args(["--", "sleep", "600"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(run.stdout.take().unwrap()).lines();
+    let first: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+    assert_eq!(first["type"], "aoi:meta");
+    assert_eq!(first["command"], "certify");
+    assert!(run.try_wait().unwrap().is_none(), "the run is over");
+    // The rest of the stream has no second meta.
+    let pid = libc::pid_t::try_from(run.id()).unwrap();
+    // SAFETY: sends a signal to our own child, which has not been waited for.
+    unsafe { libc::kill(pid, libc::SIGTERM) };
+    let rest: Vec<Value> = lines
+        .map(|line| serde_json::from_str(&line.unwrap()).unwrap())
+        .collect();
+    assert!(rest.iter().all(|event| event["type"] != "aoi:meta"));
+    assert_eq!(rest.last().unwrap()["type"], "aoi:summary");
+    assert_eq!(run.wait().unwrap().code(), Some(143));
 }

@@ -204,6 +204,42 @@ fn a_bundle_that_cannot_be_prepared_still_gets_verdicts() {
     let why = of("A45-LIFE-05")["message"].as_str().expect("a text");
     assert!(why.starts_with("version_mismatch: "), "{why}");
     assert_eq!(report["summary"]["fail"], 1, "{report:#}");
+    assert_eq!(report["not_started"]["code"], "version_mismatch");
+}
+
+#[test]
+fn an_install_that_was_not_confirmed_is_an_error_without_a_report() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let manifest = |requires: &str| {
+        format!(
+            "---\nname: absent\nid: absent\ndescription: A program that is not installed.\n\
+             version: 1.0.0\nbin: agentproto-absent\nprotocol: acp\nacp: ./ACP.md\n{requires}\
+             install:\n  - {{ method: download, url: \"https://downloads.example/absent\", \
+             extract_bin: absent, verify_sha256: {} }}\n---\n",
+            "a".repeat(64)
+        )
+    };
+    std::fs::write(dir.path().join("AGENT-CLI.md"), manifest("")).expect("written");
+    let acp = "---\nschema: acp/v1\nid: absent\nrole: server\n---\n";
+    std::fs::write(dir.path().join("ACP.md"), acp).expect("written");
+    let named = dir.path().to_string_lossy();
+    let (code, report, errors) = certify(&[&named]);
+    assert_eq!((code, report), (69, Value::Null), "{errors}");
+    assert!(
+        errors.starts_with("agentproto: install_failed: "),
+        "{errors}"
+    );
+    assert!(errors.contains("add `--yes` to install it"), "{errors}");
+    // What this machine does not allow is a verdict.
+    let other = manifest("requires: { os: [windows] }\n");
+    std::fs::write(dir.path().join("AGENT-CLI.md"), other).expect("written");
+    let (code, report, errors) = certify(&[&named, "--suite", "lifecycle"]);
+    assert_eq!(code, 69, "{errors}");
+    assert_eq!(
+        report["not_started"]["code"], "install_failed",
+        "{report:#}"
+    );
+    assert_eq!(report["summary"]["error"], 0, "{report:#}");
 }
 
 #[test]
