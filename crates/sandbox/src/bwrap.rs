@@ -94,13 +94,18 @@ impl HelperFiles {
     /// Binds the helper and its libraries into `HELPER_DIR`.
     fn binds(&self, arguments: &mut Arguments) {
         let helper_dir = Path::new(HELPER_DIR);
-        arguments.bind(&self.binary, &helper_dir.join(helper::NAME), false);
+        // The system's links to libraries are trusted.
+        let mut bind = |from: &Path, to: PathBuf| {
+            let real = from.canonicalize().unwrap_or_else(|_| from.to_owned());
+            arguments.bind(&real, &to, false);
+        };
+        bind(&self.binary, helper_dir.join(helper::NAME));
         if let Some(loader) = &self.loader {
-            arguments.bind(loader, &helper_dir.join("loader"), false);
+            bind(loader, helper_dir.join("loader"));
         }
         for library in &self.libraries {
             if let Some(name) = library.file_name() {
-                arguments.bind(library, &helper_dir.join("lib").join(name), false);
+                bind(library, helper_dir.join("lib").join(name));
             }
         }
     }
