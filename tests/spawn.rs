@@ -398,8 +398,7 @@ async fn a_failing_bubblewrap_is_reported() {
         .expect("refused");
     assert_eq!(
         error.to_string(),
-        "cannot run bubblewrap: Can't find source path /no/such/directory: \
-         No such file or directory (os error 2)"
+        "cannot open /no/such/directory: No such file or directory (os error 2)"
     );
 }
 

@@ -508,12 +508,9 @@ fn try_bubblewrap(
         .env_clear()
         .envs(bwrap::ENVIRONMENT)
         .stdin(Stdio::null());
-    let sources = sources
-        .iter()
-        .map(|source| helper::sys::open_without_links(source.path()))
-        .collect::<io::Result<Vec<_>>>()?;
+    let sources = helper::open_sources(&sources)?;
     // SAFETY: only system calls that are safe after a fork.
-    unsafe { command.pre_exec(move || helper::pass_sources(&sources)) };
+    unsafe { command.pre_exec(move || helper::move_sources(&sources)) };
     let output = command.output()?;
     let printed = String::from_utf8_lossy(&output.stdout);
     match (printed.trim(), capability) {

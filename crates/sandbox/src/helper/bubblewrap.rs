@@ -4,13 +4,12 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::path::Path;
 
 use super::sys::{self, Fork};
 use super::{Step, StepError, init, native, root, step, target};
 use crate::plan::{
     CONTROL_FD, FIRST_SOURCE_FD, Mount, MountKind, PLACEHOLDER_FILE_MODE, PLACEHOLDER_MODE,
-    PLAN_FD, PlanKind, SpawnPlan,
+    PLAN_FD, PlanKind, Raw, SpawnPlan,
 };
 
 /// The target's stderr. Until process 1 runs, bubblewrap's errors go elsewhere.
@@ -29,7 +28,7 @@ pub fn guard(control: &OwnedFd, plan: &SpawnPlan, inner: &SpawnPlan) -> Result<(
         PlanKind::InnerMounted => hold_placeholders(plan, &inner_mounts)?,
         _ => Vec::new(),
     };
-    let sources = open_sources(plan)?;
+    let sources = open_sources(&plan.sources)?;
     let identities = sources
         .iter()
         .map(|fd| sys::mount_identity(fd.as_fd()))
@@ -113,23 +112,23 @@ fn hold_placeholders(plan: &SpawnPlan, mounts: &[Mount]) -> Result<Vec<OwnedFd>,
     Ok(held)
 }
 
-/// Opens the sources. A link on the way to one is an error, as in the native backend.
-fn open_sources(plan: &SpawnPlan) -> Result<Vec<OwnedFd>, StepError> {
+/// Opens the sources. A link on the way to one is an error, as in the native backend. The descriptors
+/// have numbers that neither bubblewrap's command line nor process 1 uses.
+pub fn open_sources(sources: &[Raw]) -> Result<Vec<OwnedFd>, StepError> {
     root::raise_descriptor_limit();
-    let open =
-        |path: &Path| sys::open_without_links(path).step(|| format!("open {}", path.display()));
-    plan.sources.iter().map(|raw| open(raw.path())).collect()
+    let first = FIRST_SOURCE_FD + sources.len() as RawFd;
+    let open = |source: &Raw| {
+        sys::open_without_links(source.path())
+            .and_then(|opened| sys::duplicate_from(opened.as_raw_fd(), first))
+            .step(|| format!("open {}", source.path().display()))
+    };
+    sources.iter().map(open).collect()
 }
 
 /// Moves the sources to where the command line expects them.
 pub fn move_sources(sources: &[OwnedFd]) -> io::Result<()> {
-    let first = FIRST_SOURCE_FD + sources.len() as RawFd;
-    let mut copies = Vec::new();
-    for source in sources {
-        copies.push(sys::duplicate_from(source.as_raw_fd(), first)?);
-    }
-    for (copy, to) in copies.iter().zip(FIRST_SOURCE_FD..) {
-        sys::dup2(copy.as_raw_fd(), to)?;
+    for (source, to) in sources.iter().zip(FIRST_SOURCE_FD..) {
+        sys::dup2(source.as_raw_fd(), to)?;
     }
     Ok(())
 }

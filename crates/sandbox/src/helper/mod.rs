@@ -26,11 +26,12 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+pub(crate) use bubblewrap::move_sources;
 pub(crate) use filter::supported as seccomp_supported;
 pub(crate) use init::kill_descendants;
 pub(crate) use landlock::abi as landlock_abi;
 
-use crate::plan::{CONTROL_FD, PLAN_FD, PlanKind, SpawnPlan};
+use crate::plan::{CONTROL_FD, PLAN_FD, PlanKind, Raw, SpawnPlan};
 use crate::spawn::control::{self, HelperReport};
 
 /// The helper's `argv[0]`.
@@ -113,9 +114,9 @@ fn without_deleted_suffix(path: PathBuf) -> PathBuf {
     }
 }
 
-/// Moves descriptors to where a command line of bubblewrap expects its sources.
-pub(crate) fn pass_sources(sources: &[OwnedFd]) -> io::Result<()> {
-    bubblewrap::move_sources(sources)
+/// Opens what bubblewrap mounts by descriptor.
+pub(crate) fn open_sources(sources: &[Raw]) -> io::Result<Vec<OwnedFd>> {
+    bubblewrap::open_sources(sources).map_err(|error| error.error)
 }
 
 /// An error and the step at which it occurred. Nothing was executed.

@@ -170,7 +170,8 @@ fn control_files(draft: &mut Draft, context: &HostContext) {
             continue;
         }
         let dot_git = root.join(".git");
-        if !dot_git.exists() && !protector.is_declared(&dot_git) {
+        let is_missing = !dot_git.exists() || is_placeholder(&dot_git);
+        if is_missing && !protector.is_declared(&dot_git) {
             protector.keep_or_reserve(&dot_git);
         }
         for repository in repository::find(root) {

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::HiddenKind;
+use crate::build::is_placeholder;
 
 /// Maximum depth below a directory at which repositories are searched.
 const MAX_DEPTH: usize = 3;
@@ -66,6 +67,8 @@ fn repository_at(dir: &Path) -> Option<Repository> {
     let dot_git = dir.join(".git");
     let mut repository = Repository::default();
     match std::fs::symlink_metadata(&dot_git) {
+        // Another session reserves the name.
+        Ok(_) if is_placeholder(&dot_git) => return None,
         Ok(meta) if meta.is_dir() => git_dir(&dot_git, dir, &mut repository),
         Ok(meta) if meta.is_symlink() => repository.read_only.push(dot_git),
         Ok(_) => {
