@@ -62,7 +62,7 @@ fn unknown_names_get_suggestions() {
     refused(
         &["acp", "--scenario", "no/such/file.yaml"],
         66,
-        "cannot be read",
+        "does not exist",
     );
 }
 

@@ -325,7 +325,7 @@ fn a_recorded_client_replays_against_a_live_agent() {
     let mut args = vec!["replay", &file, "--cwd", &cwd, "--"];
     args.extend(mock.iter().map(String::as_str));
     let (out, _) = ran(&args, 0);
-    assert!(out.starts_with("No differences: "), "{out}");
+    assert!(out.starts_with("No differences in "), "{out}");
     // The same agent with one defect.
     let new = path(&dir, "new.jsonl");
     let mut args = vec!["replay", &file, "--to", &new, "-o", "json", "--"];
@@ -483,7 +483,7 @@ fn every_recording_is_equal_to_itself() {
         let file = file.to_string_lossy();
         let args = ["replay", &file, "--", &binary, "replay", &file];
         let (out, _) = ran(&args, 0);
-        assert!(out.starts_with("No differences: "), "{file}\n{out}");
+        assert!(out.starts_with("No differences in "), "{file}\n{out}");
         seen += 1;
     }
     assert!(seen >= cases.len(), "{seen}");

@@ -169,7 +169,7 @@ async fn missing_programs_and_failures_are_reported() {
     fixture.program("programs/node", NODE);
     refused(&fixture, "`npm` is not installed").await;
     fixture.program("programs/npm", "echo 'E404 no such package' >&2; exit 1");
-    let hint = refused(&fixture, "cannot be asked without a terminal").await;
+    let hint = refused(&fixture, "agentproto cannot ask without a terminal").await;
     assert!(hint.contains("--yes"), "{hint}");
     let fixture = fixture.confirmed();
     refused(&fixture, "E404 no such package").await;

@@ -174,7 +174,7 @@ fn human_output_has_position_and_source() {
         "{text}"
     );
     assert!(
-        text.contains("error[install-vendored-missing] at ")
+        text.contains("      at ")
             && text.contains("CLI.md:8:5 (AIP-29, Install methods)"),
         "{text}"
     );
