@@ -68,7 +68,7 @@ fn run_with(home: &Home, action: &AuditAction, out: &mut dyn Write) -> Outcome {
     let verified = audit::verify(home, &path, &anchors).map_err(|error| match error.code {
         Code::TargetUnknown => Failure::new(
             exit::NO_INPUT,
-            format!("there is no audit log at `{}`", path.display()),
+            format!("no audit log at `{}`", path.display()),
         )
         .hint("`agentproto run` writes it; to check another log, name its file"),
         _ => Failure::from(error),

@@ -377,7 +377,7 @@ async fn forget(ctx: &Context, args: &Forget) -> Result<CommandResult, Failure> 
         let text = match (auth::forget(ctx)?, results.is_empty()) {
             (true, _) => "deleted the login state",
             (false, true) => "nothing to delete: no stored secrets and no login state",
-            (false, false) => "there was no login state",
+            (false, false) => "no login state was stored",
         };
         results.push(state(ctx, "unauthed", text)?);
     }

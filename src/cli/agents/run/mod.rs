@@ -498,7 +498,7 @@ fn decision(args: &Run) -> Option<&'static str> {
     match permissions(args) {
         Permissions::Allow => Some("allowed"),
         Permissions::Deny if args.permissions == Some(Decision::Deny) => Some("denied"),
-        Permissions::Deny => Some("denied: there is no terminal to ask (see `--permissions`)"),
+        Permissions::Deny => Some("denied: no terminal to ask (see `--permissions`)"),
         Permissions::Ask | Permissions::Rules(_) => None,
     }
 }
