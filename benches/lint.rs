@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use agentproto_lint::discover::{self, Excludes};
-use agentproto_manifest::Document;
+use agentproto_manifest::{ConfinedDisk, Document};
 
 /// The floor uses the same allocator as the binary.
 #[global_allocator]
@@ -130,7 +130,8 @@ fn main() {
 }
 
 fn walk(dir: &Path) -> Vec<PathBuf> {
-    let found = discover::targets(&[dir.to_owned()], &Excludes::default(), false, 1);
+    let disk = ConfinedDisk::new(dir);
+    let found = discover::targets(&[dir.to_owned()], &disk, &Excludes::default(), false, 1);
     let found = found.expect("a directory").into_iter();
     found.map(|target| target.path).collect()
 }

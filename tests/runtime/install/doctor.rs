@@ -174,8 +174,7 @@ fn human_output_has_position_and_source() {
         "{text}"
     );
     assert!(
-        text.contains("      at ")
-            && text.contains("CLI.md:8:5 (AIP-29, Install methods)"),
+        text.contains("      at ") && text.contains("CLI.md:8:5 (AIP-29, Install methods)"),
         "{text}"
     );
     let json = world.run(&["doctor", "./bundle", "-o", "json"]);

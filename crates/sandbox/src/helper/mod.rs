@@ -155,6 +155,8 @@ fn run(outer_identity: Option<native::Identity>) {
     if let Err(error) = read_plan(plan).and_then(|plan| run_plan(&control, &plan, outer_identity)) {
         report_error(&control, &error);
     }
+    // It may be closed already. The process ends now.
+    std::mem::forget(control);
 }
 
 fn read_plan(plan: OwnedFd) -> Result<SpawnPlan, StepError> {

@@ -50,7 +50,10 @@ pub fn run() {
         };
         if pid == 0 {
             drop(requests);
-            if move_descriptors(&with).is_ok() && is_accepted() {
+            let moved = move_descriptors(&with);
+            // Their numbers may now belong to others. The rest is closed later.
+            std::mem::forget(with);
+            if moved.is_ok() && is_accepted() {
                 super::run(identity);
             }
             return;

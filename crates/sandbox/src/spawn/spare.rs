@@ -181,7 +181,7 @@ mod tests {
         let (ours, theirs) = control::pair().expect("sockets");
         wait_at_most(&ours, 1).expect("a timeout");
         let process = std::process::Command::new("sleep").arg("600").spawn();
-        let process = process.expect("started");
+        let mut process = process.expect("started");
         let process_id = process.id();
         let spare = std::thread::spawn(move || {
             let request = control::receive_with::<SpareRequest>(theirs.as_fd());
@@ -206,6 +206,7 @@ mod tests {
         assert!(is_lost);
         // SAFETY: signal 0 only checks whether the process is there.
         assert_eq!(unsafe { libc::kill(spare_id, 0) }, -1, "the spare is alive");
+        assert!(process.wait().is_err(), "the spare was not waited for");
         (pid, spare.join().expect("the thread ended"))
     }
 

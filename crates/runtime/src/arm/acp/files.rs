@@ -416,7 +416,8 @@ mod tests {
         std::fs::write(at("file"), "x").expect("written");
         std::fs::create_dir(at("dir")).expect("made");
         std::fs::create_dir(at("closed")).expect("made");
-        std::fs::set_permissions(at("closed"), std::fs::Permissions::from_mode(0)).expect("closed");
+        std::fs::set_permissions(at("closed"), std::fs::Permissions::from_mode(0o0))
+            .expect("closed");
         symlink("loop", at("loop")).expect("linked");
         std::os::unix::net::UnixListener::bind(at("socket")).expect("bound");
         let up = "../".repeat(dir.path().components().count() + 3);
