@@ -113,7 +113,7 @@ fn grants_do_not_follow_links_that_the_program_could_create() {
     assert_eq!(unenforceable(&file).len(), 1);
     let plain = machine.policy("fs: {write: ['./**', './real/**']}\n");
     assert_eq!(unenforceable(&plain), [""; 0]);
-    // Nobody who is confined by this policy can have created this link.
+    // A program in this sandbox cannot have created this link.
     let outside = machine.policy("fs: {write: ['./cache/**']}\n");
     assert_eq!(unenforceable(&outside), [""; 0]);
     assert_eq!(machine.sees(&outside, "victim/key"), "w");
