@@ -238,3 +238,30 @@ fn an_inbound_url_is_exposed() {
     assert_eq!(answer.as_deref(), Some("from inside"));
     child.wait().expect("ended");
 }
+
+/// A repository may protect more, but must not weaken the sandbox.
+#[test]
+fn only_a_named_configuration_weakens_the_sandbox() {
+    let dir = Dir::new();
+    let policy = "fs: { write: ['./**'] }\nexec: { allow: true, spawn: [mkdir] }\n";
+    dir.write("policy.yaml", policy);
+    let make = |name: &str, more: &[&str]| {
+        let mut args = vec!["sandbox", "run", "policy.yaml"];
+        args.extend(more);
+        args.extend(["--", "mkdir", name]);
+        dir.run(&args)
+    };
+    make(".vscode", &[]).exits(1);
+    make("plain", &[]).exits(0);
+    for key in ["unprotect = ['.vscode']", "processes = 0", "private-mb = 9"] {
+        dir.write("agentproto.toml", &format!("[sandbox]\n{key}\n"));
+        let refused = make(".vscode", &[]).exits(78);
+        assert!(refused.err.contains("--config"), "{}", refused.err);
+    }
+    dir.write("agentproto.toml", "[sandbox]\nprotect = ['.github']\n");
+    make(".github", &[]).exits(1);
+    dir.write("own.toml", "[sandbox]\nunprotect = ['.vscode']\n");
+    make(".vscode", &["--config", "own.toml"]).exits(0);
+    dir.write("own.toml", "[sandbox]\nunprotect = ['../x']\n");
+    make("other", &["--config", "own.toml"]).exits(65);
+}
