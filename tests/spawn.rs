@@ -212,7 +212,7 @@ async fn a_stopped_spare_helper_alone() {
             .stop()
             .await;
         starts += 1;
-        assert!(starts < 10, "there is no spare helper");
+        assert!(starts < 10, "no spare helper was started");
     }
     let stopped = spares();
     for pid in &stopped {

@@ -75,7 +75,7 @@ pub enum Control {
     Door,
     /// Both without a sandbox: what was planted leads to the victim.
     Open,
-    /// There is no victim, with the reason.
+    /// The attack has no victim, for this reason.
     None(&'static str),
 }
 
