@@ -30,14 +30,13 @@ use agentproto_sandbox::backend;
 use agentproto_sandbox::confined::{self, ConfinedChild, ConfinementError, PreparedChild};
 use agentproto_sandbox::diagnose;
 use agentproto_sandbox::egress::{AuditSink, Decisions, JsonLines, SystemResolver};
-use agentproto_sandbox::policy::{self, HostContext, Policy, PolicyError, SandboxManifest};
+use agentproto_sandbox::policy::{
+    self, BUNDLE_FILES, HostContext, Policy, PolicyError, SandboxManifest,
+};
 use agentproto_sandbox::spawn::{Exit, OutputLines, Piece, SpawnOptions, Stdio};
 use agentproto_sandbox::{Assessment, Backend, Enforcement};
 use agentproto_text::escape_line;
 use agentproto_text::redact::SecretRedactor;
-
-/// Files of a bundle that may declare its sandbox; the first that exists is used.
-const BUNDLE_FILES: [&str; 3] = ["AGENT-CLI.md", "CLI.md", "SANDBOX.md"];
 
 #[derive(Subcommand, Debug)]
 pub enum SandboxAction {

@@ -79,7 +79,7 @@ impl Denier<'_> {
         };
         // The link itself can neither be masked nor protected from being replaced.
         for link in &followed.links {
-            if self.is_writable(&link.at) {
+            if self.draft.is_writable(&link.at) {
                 self.unenforceable(format!(
                     "`{}` is a symbolic link in a writable directory, where it could be replaced; narrow fs.write",
                     link.at.display()
@@ -103,12 +103,6 @@ impl Denier<'_> {
 
     fn note(&mut self, note: String) {
         self.draft.notes.push((self.clause.clone(), note));
-    }
-
-    fn is_writable(&self, path: &Path) -> bool {
-        let inside =
-            |h: &DraftGrant| h.grant.access == Access::Write && path.starts_with(&h.grant.source);
-        self.draft.grants.iter().any(inside)
     }
 
     /// Hides a path and everything below it. `missing` is the first part of it that does not exist.

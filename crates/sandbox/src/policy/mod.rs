@@ -31,7 +31,7 @@ pub(crate) use draft::is_separated;
 pub use error::{ManifestPosition, PolicyError};
 pub use host_context::{HostContext, Protection, ResourceDefaults};
 pub use manifest::SandboxManifest;
-pub use protect::CONTROL_NAMES;
+pub use protect::{BUNDLE_FILES, CONTROL_NAMES};
 
 /// Resolves the policy of a manifest on this machine for a command. The command may be empty, to
 /// inspect the policy only. Clauses that no backend can enforce are in `unenforceable`, and a

@@ -46,9 +46,9 @@ const HOME_NAMES: [&str; 9] = [
     ".zshrc",
 ];
 
-/// Names that a bundle's directory is searched for. A file that does not exist yet would take
-/// precedence over the one that was used.
-const BUNDLE_NAMES: [&str; 4] = ["AGENT-CLI.md", "CLI.md", "SANDBOX.md", "agentproto.toml"];
+/// Names that a bundle's directory is searched for; the first one is used. A file that does not
+/// exist yet would take precedence over the one that was used.
+pub const BUNDLE_FILES: [&str; 3] = ["AGENT-CLI.md", "CLI.md", "SANDBOX.md"];
 
 /// Maximum number of directory entries that are searched for pipes in one policy.
 const MAX_PIPE_ENTRIES: usize = 10_000;
@@ -120,7 +120,7 @@ fn policy_files(draft: &mut Draft, manifest: &SandboxManifest, context: &HostCon
         protector.keep(&bundle);
     }
     for dir in manifest.searched_directories() {
-        for name in BUNDLE_NAMES {
+        for name in BUNDLE_FILES.into_iter().chain(["agentproto.toml"]) {
             protector.keep_or_reserve(&super::real_path(&dir).join(name));
         }
     }
@@ -327,7 +327,7 @@ fn find_pipes(dir: &Path, found: &mut Vec<PathBuf>, entries_left: &mut usize) ->
 
 impl Draft {
     /// Whether the program may write at a path of the host.
-    fn is_writable(&self, path: &Path) -> bool {
+    pub(super) fn is_writable(&self, path: &Path) -> bool {
         let inside =
             |h: &DraftGrant| h.grant.access == Access::Write && path.starts_with(&h.grant.source);
         self.grants.iter().any(inside)
