@@ -93,7 +93,10 @@ fn confinement(policy: &Policy, leftovers: &mut Vec<Raw>) -> Confinement {
             HiddenKind::File => MountKind::Mask { directory: false },
             HiddenKind::Directory | HiddenKind::Missing => MountKind::Mask { directory: true },
             HiddenKind::Reserved => MountKind::Reserved,
-            HiddenKind::ReservedFile(text) => MountKind::ReservedFile(text.to_owned()),
+            HiddenKind::ReservedFile(text) => MountKind::ReservedFile {
+                source: Raw::from(&source),
+                text: text.to_owned(),
+            },
             HiddenKind::State => MountKind::Empty,
         };
         tree.add(&denial.path, what);

@@ -356,7 +356,9 @@ impl Arguments {
                 self.add("--remount-ro", [at]);
             }
             // The guard has created the file.
-            MountKind::ReservedFile(_) => self.bind(mount.at.path(), mount.at.path(), false),
+            MountKind::ReservedFile { source, .. } => {
+                self.bind(source.path(), mount.at.path(), false);
+            }
             // A device on a mount without devices cannot be opened.
             MountKind::Mask { directory: false } => {
                 self.add("--ro-bind", ["/dev/null".as_ref(), at]);
@@ -416,6 +418,13 @@ mod tests {
                     ),
                     mount("/w/a", MountKind::Mask { directory: false }),
                     mount("/w/b", MountKind::Mask { directory: true }),
+                    mount(
+                        "/w/c",
+                        MountKind::ReservedFile {
+                            source: Raw::from("/home/w/c"),
+                            text: String::new(),
+                        },
+                    ),
                     mount("/dev", MountKind::Dev { size: 4096 }),
                 ],
                 seccomp,
@@ -453,7 +462,7 @@ mod tests {
         let inner = plan.inner.expect("inner");
         assert_eq!((inner.kind, inner.tty), (PlanKind::Inner, true));
         assert!(inner.leftovers.is_empty() && inner.cgroups.is_empty());
-        assert_eq!(inner.confinement.expect("kept").mounts.len(), 4);
+        assert_eq!(inner.confinement.expect("kept").mounts.len(), 5);
     }
 
     #[test]
@@ -468,19 +477,19 @@ mod tests {
         let text = line(&open);
         for part in [
             "--cap-drop ALL --disable-userns",
-            "--bind-fd 100 /w --ro-bind /dev/null /w/a --perms 0000 --size 1048576 --tmpfs /w/b --remount-ro /w/b",
+            "--bind-fd 100 /w --ro-bind /dev/null /w/a --perms 0000 --size 1048576 --tmpfs /w/b --remount-ro /w/b --ro-bind-fd 101 /w/c",
             "--dev /dev --perms 1777 --size 4096 --tmpfs /dev/shm",
-            "--ro-bind-fd 101 /.agentproto/agentproto-helper",
-            "--ro-bind-fd 103 /.agentproto/lib/libc.so.6",
+            "--ro-bind-fd 102 /.agentproto/agentproto-helper",
+            "--ro-bind-fd 104 /.agentproto/lib/libc.so.6",
             "--remount-ro /dev --remount-ro / -- /.agentproto/loader --argv0 agentproto-helper",
         ] {
             assert!(text.contains(part), "{part}\n{text}");
         }
         let sources: Vec<_> = open.sources.iter().map(|s| s.path()).collect();
-        assert_eq!(sources.first(), Some(&Path::new("/home/w")));
+        assert_eq!(sources[..2], ["/home/w", "/home/w/c"].map(Path::new));
         let inner = open.inner.expect("inner");
         assert_eq!(inner.kind, PlanKind::InnerMounted);
-        assert_eq!(inner.confinement.expect("kept").mounts.len(), 4);
+        assert_eq!(inner.confinement.expect("kept").mounts.len(), 5);
     }
 
     #[test]

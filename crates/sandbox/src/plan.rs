@@ -125,8 +125,13 @@ pub enum MountKind {
     Empty,
     /// An empty read-only directory at a name that does not exist, so that it cannot be created.
     Reserved,
-    /// A read-only file with this text at a name that does not exist.
-    ReservedFile(String),
+    /// A read-only file at a name that does not exist.
+    ReservedFile {
+        /// Path on the host.
+        source: Raw,
+        /// Contents of the file.
+        text: String,
+    },
     /// A directory of the read-only root, in which nothing can be created.
     Directory,
     /// A symbolic link.

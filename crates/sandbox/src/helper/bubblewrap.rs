@@ -19,13 +19,10 @@ const STARTED_FD: RawFd = 6;
 
 /// Executes bubblewrap and waits for its end.
 pub fn guard(control: &OwnedFd, plan: &SpawnPlan, inner: &SpawnPlan) -> Result<(), StepError> {
-    let inner_kind = inner.kind;
-    let inner_mounts = match &inner.confinement {
-        Some(confinement) => confinement.mounts.clone(),
-        None => Vec::new(),
-    };
-    let held = match inner_kind {
-        PlanKind::InnerMounted => hold_placeholders(plan, &inner_mounts)?,
+    let held = match (inner.kind, &inner.confinement) {
+        (PlanKind::InnerMounted, Some(confinement)) => {
+            hold_placeholders(plan, &confinement.mounts)?
+        }
         _ => Vec::new(),
     };
     let sources = open_sources(&plan.sources)?;
@@ -96,7 +93,7 @@ fn hold_placeholders(plan: &SpawnPlan, mounts: &[Mount]) -> Result<Vec<OwnedFd>,
             continue;
         }
         let text = mounts.iter().find_map(|mount| match &mount.what {
-            MountKind::ReservedFile(text) if mount.at.path() == path => Some(text),
+            MountKind::ReservedFile { source, text } if source.path() == path => Some(text),
             _ => None,
         });
         let holding = sys::c_path(path)
@@ -213,7 +210,7 @@ fn check_mounts(mounts: &[Mount], identities: &[(u64, u64)]) -> Result<(), StepE
     for mount in mounts {
         let at = mount.at.path();
         let expected = match mount.what {
-            MountKind::Bind { .. } => identities.next(),
+            MountKind::Bind { .. } | MountKind::ReservedFile { .. } => identities.next(),
             MountKind::Directory | MountKind::Symlink { .. } => continue,
             _ => None,
         };

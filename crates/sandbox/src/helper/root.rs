@@ -40,7 +40,7 @@ pub fn build(mounts: &[Mount]) -> Result<(), StepError> {
             let kind = match mount.what {
                 MountKind::Mask { .. }
                 | MountKind::Reserved
-                | MountKind::ReservedFile(_)
+                | MountKind::ReservedFile { .. }
                 | MountKind::Empty => "hide",
                 _ => "mount",
             };
@@ -137,7 +137,7 @@ fn mount_at(root: i32, mount: &Mount, source: Option<OwnedFd>) -> io::Result<Opt
             return Ok(Some(mount));
         }
         MountKind::Reserved => reserve(root, dir, &at)?,
-        MountKind::ReservedFile(text) => reserve_file(dir, &at, text)?,
+        MountKind::ReservedFile { text, .. } => reserve_file(dir, &at, text)?,
         MountKind::Directory => sys::make_directory(dir, &at, 0o755)?,
         MountKind::Symlink { to } => sys::make_symlink(&sys::c_path(to.path())?, dir, &at)?,
         MountKind::Proc => {
