@@ -88,3 +88,23 @@ pub fn register() -> impl Iterator<Item = Requirement> {
         })
     })
 }
+
+/// Names the requirements that a test proves, as the first statement of the test:
+/// `proves!("A29-CMD-02", "A29-CMD-04");`. `tests/repository/proofs.rs` collects these lines into
+/// `proofs.tsv`, which `agentproto coverage` counts.
+#[macro_export]
+macro_rules! proves {
+    ($($id:literal),+ $(,)?) => {
+        $crate::assert_registered(&[$($id),+])
+    };
+}
+
+/// Panics if one of the ids is not in the register.
+pub fn assert_registered(ids: &[&str]) {
+    for id in ids {
+        assert!(
+            register().any(|requirement| requirement.id == *id),
+            "{id} is not in suites/register.tsv"
+        );
+    }
+}
