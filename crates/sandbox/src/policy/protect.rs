@@ -156,6 +156,7 @@ fn control_files(draft: &mut Draft, context: &HostContext) {
         .filter(|root| root.is_dir())
         .collect();
     let allowed = &context.protection.unprotected;
+    let mut unsearched = Vec::new();
     let mut protector = Protector::new(draft, Clause::new("", "control files"));
     for root in &roots {
         let more = context.protection.names.iter().map(String::as_str);
@@ -174,11 +175,26 @@ fn control_files(draft: &mut Draft, context: &HostContext) {
         if is_missing && !protector.is_declared(&dot_git) {
             protector.keep_or_reserve(&dot_git);
         }
-        for repository in repository::find(root) {
-            protect_repository(&mut protector, &repository);
+        match repository::find(root) {
+            Ok(found) => {
+                for repository in found {
+                    protect_repository(&mut protector, &repository);
+                }
+            }
+            Err(repository::TooManyEntries) => unsearched.push(root),
         }
     }
     protector.finish();
+    for root in unsearched {
+        let why = format!(
+            "`{}` has too many entries to be searched for git repositories, whose configuration \
+             and hooks must be protected; run in a smaller directory, or allow changes to them with \
+             `unprotect = [\".git\"]` in the configuration named by `--config`",
+            root.display()
+        );
+        let clause = Clause::new("", "control files");
+        draft.unenforceable.push((clause, why));
+    }
 }
 
 fn protect_repository(protector: &mut Protector, repository: &Repository) {

@@ -8,8 +8,9 @@ use crate::build::is_placeholder;
 
 /// Maximum depth below a directory at which repositories are searched.
 const MAX_DEPTH: usize = 3;
-/// Maximum number of directory entries that are searched for repositories.
-const MAX_ENTRIES: usize = 4096;
+/// Maximum number of directory entries that are searched for repositories. More are an error: a
+/// program could otherwise hide a repository from the next search by creating files.
+const MAX_ENTRIES: usize = 100_000;
 /// Maximum size in bytes of a file that is read.
 const MAX_FILE: u64 = 1 << 20;
 /// Directories that contain many files and no repository of the user.
@@ -35,31 +36,38 @@ impl Repository {
     }
 }
 
+/// A directory has too many entries to be searched for repositories.
+#[derive(Debug, PartialEq, Eq)]
+pub struct TooManyEntries;
+
 /// The repository that a directory belongs to, and repositories in it.
-pub fn find(dir: &Path) -> Vec<Repository> {
+pub fn find(dir: &Path) -> Result<Vec<Repository>, TooManyEntries> {
     let mut found: Vec<Repository> = dir.ancestors().skip(1).filter_map(repository_at).collect();
     let mut entries_left = MAX_ENTRIES;
-    search(dir, MAX_DEPTH, &mut entries_left, &mut found);
-    found
+    search(dir, MAX_DEPTH, &mut entries_left, &mut found)?;
+    Ok(found)
 }
 
-fn search(dir: &Path, depth: usize, entries_left: &mut usize, found: &mut Vec<Repository>) {
+fn search(
+    dir: &Path,
+    depth: usize,
+    entries_left: &mut usize,
+    found: &mut Vec<Repository>,
+) -> Result<(), TooManyEntries> {
     found.extend(repository_at(dir));
     if depth == 0 {
-        return;
+        return Ok(());
     }
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     for entry in entries {
-        let Some(left) = entries_left.checked_sub(1) else {
-            return;
-        };
-        *entries_left = left;
+        *entries_left = entries_left.checked_sub(1).ok_or(TooManyEntries)?;
         let name = entry.file_name();
         let skipped = name == ".git" || SKIPPED.iter().any(|skipped| name == *skipped);
         if !skipped && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            search(&entry.path(), depth - 1, entries_left, found);
+            search(&entry.path(), depth - 1, entries_left, found)?;
         }
     }
+    Ok(())
 }
 
 /// The repository whose working tree is a directory, or which is itself a directory without one.
@@ -192,5 +200,24 @@ fn read(path: &Path) -> String {
             String::from_utf8_lossy(&bytes).into_owned()
         }
         _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_incomplete_search_is_an_error() {
+        let dir = tempfile::tempdir().expect("a directory");
+        for name in ["a", "b", "c/.git/hooks"] {
+            std::fs::create_dir_all(dir.path().join(name)).expect("created");
+        }
+        let search = |mut entries: usize| {
+            let mut found = Vec::new();
+            search(dir.path(), MAX_DEPTH, &mut entries, &mut found).map(|()| found.len())
+        };
+        assert_eq!(search(2), Err(TooManyEntries));
+        assert_eq!(search(4), Ok(1));
     }
 }

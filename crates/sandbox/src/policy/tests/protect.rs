@@ -349,3 +349,28 @@ fn the_working_directory_is_not_a_link() {
         }
     }
 }
+
+#[test]
+fn hooks_of_a_bare_repository_are_protected_where_it_names_them() {
+    let machine = Machine::new();
+    for dir in ["objects", "refs", "own-hooks"] {
+        machine.dir(&format!("work/bare.git/{dir}"));
+    }
+    machine.file("work/bare.git/HEAD", "ref: refs/heads/main\n");
+    machine.file("work/bare.git/config", "[core]\n\thooksPath = own-hooks\n");
+    let policy = in_workspace(&machine, WRITE);
+    assert_eq!(machine.sees(&policy, "work/bare.git/own-hooks/x"), "r");
+    assert_eq!(machine.sees(&policy, "work/bare.git/config"), "r");
+    assert_eq!(machine.sees(&policy, "work/bare.git/objects/x"), "w");
+}
+
+#[test]
+fn many_files_do_not_hide_a_repository() {
+    let machine = Machine::new();
+    for number in 0..5_000 {
+        machine.file(&format!("work/{number}"), "");
+    }
+    machine.file("work/z/.git/config", "");
+    let policy = in_workspace(&machine, WRITE);
+    assert_eq!(machine.sees(&policy, "work/z/.git/config"), "r");
+}
