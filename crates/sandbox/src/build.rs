@@ -6,8 +6,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::plan::{
-    Confinement, Mount, MountKind, PLACEHOLDER_FILE_MODE, PLACEHOLDER_MODE, PlanKind, Raw,
-    Resource, Rights, Seccomp, SpawnPlan,
+    Confinement, Mount, MountKind, PLACEHOLDER_FILE_MODE, PLACEHOLDER_MODE, PLACEHOLDER_TEXTS,
+    PlanKind, Raw, Resource, Rights, Seccomp, SpawnPlan,
 };
 use super::policy::{Access, Exec, HiddenKind, PathGrant, Policy, SandboxSpec, is_separated};
 
@@ -252,14 +252,25 @@ impl Tree {
     }
 }
 
-/// Whether a directory or file reserves a name for a session.
+/// Whether a directory or file reserves a name for a session. The mode alone is not enough, because
+/// a program could set it on a directory with contents.
 pub(crate) fn is_placeholder(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     std::fs::symlink_metadata(path).is_ok_and(|meta| {
         let mode = meta.permissions().mode() & 0o7777;
         match meta.is_dir() {
-            true => mode == PLACEHOLDER_MODE,
-            false => meta.is_file() && mode == PLACEHOLDER_FILE_MODE,
+            true => {
+                let is_empty = |mut entries: std::fs::ReadDir| entries.next().is_none();
+                mode == PLACEHOLDER_MODE && std::fs::read_dir(path).is_ok_and(is_empty)
+            }
+            false => {
+                let is_known =
+                    |text: Vec<u8>| PLACEHOLDER_TEXTS.iter().any(|t| t.as_bytes() == text);
+                meta.is_file()
+                    && mode == PLACEHOLDER_FILE_MODE
+                    && meta.len() < 16
+                    && std::fs::read(path).is_ok_and(is_known)
+            }
         }
     })
 }

@@ -324,7 +324,10 @@ impl Arguments {
             // change the mounts. Its seccomp filter blocks them instead.
             HelperCapability::Mounts => {
                 self.add("--cap-add", ["CAP_SYS_ADMIN"]);
-                // Needed to drop the other capability for good.
+                // Needed to reserve names in a directory that its owner has made read-only. The
+                // program could make it writable again.
+                self.add("--cap-add", ["CAP_DAC_OVERRIDE"]);
+                // Needed to drop the other capabilities for good.
                 self.add("--cap-add", ["CAP_SETPCAP"]);
             }
             HelperCapability::LandlockOnly => self.words.push("--disable-userns".into()),
@@ -453,7 +456,7 @@ mod tests {
         let text = line(&plan);
         for part in [
             "/usr/bin/bwrap --unshare-user --unshare-pid --as-pid-1 --unshare-net",
-            "--cap-drop ALL --cap-add CAP_SYS_ADMIN --cap-add CAP_SETPCAP",
+            "--cap-drop ALL --cap-add CAP_SYS_ADMIN --cap-add CAP_DAC_OVERRIDE --cap-add CAP_SETPCAP",
             "--dev-bind / / -- /opt/agentproto agentproto-helper inside",
         ] {
             assert!(text.contains(part), "{part}\n{text}");

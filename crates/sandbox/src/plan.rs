@@ -24,6 +24,8 @@ pub const PRIVATE_SIZE: u64 = 1 << 30;
 pub const PLACEHOLDER_MODE: u32 = 0o1555;
 /// Mode of the files on the host that reserve a name.
 pub const PLACEHOLDER_FILE_MODE: u32 = 0o1444;
+/// Contents of files that reserve a name.
+pub const PLACEHOLDER_TEXTS: [&str; 2] = ["", ".\n"];
 
 /// How to start a target, and how to confine it.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -259,6 +259,17 @@ pub const PREPARATIONS: &[Preparation] = &[
             "next",
         ]],
     ),
+    // An earlier run has set the mode of a reserved name.
+    Preparation::host(
+        "git: a nested repository that looks like a reserved name",
+        &[S, R],
+        &[INIT, SUB, &["chmod", "sub/.git", "1555"]],
+        &[
+            &["chmod", "sub/.git", "755"],
+            &["write", "sub/.git/config", FSMONITOR],
+        ],
+        &[&["run", "git", "-C", "sub", "status", "--short"]],
+    ),
     with!(
         Preparation::host(
             "git: a new repository in a subdirectory",
@@ -287,6 +298,18 @@ pub const PREPARATIONS: &[Preparation] = &[
         known: Some(NEW_REPOSITORY),
     ),
     // Editors, shells and other agents.
+    // An earlier run has made the directory read-only.
+    Preparation::host(
+        "editor: plant .vscode/tasks.json in a read-only directory",
+        &[S, R],
+        &[&["chmod", ".", "555"]],
+        &[
+            &["chmod", ".", "755"],
+            &["mkdir", ".vscode"],
+            &["write", ".vscode/tasks.json", "<payload>"],
+        ],
+        &[&["read", ".vscode/tasks.json"]],
+    ),
     planted!(
         "editor: plant .vscode/tasks.json",
         &[S, R, V],

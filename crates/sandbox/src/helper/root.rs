@@ -168,8 +168,7 @@ fn hide_keys(root: i32, proc: i32) -> io::Result<()> {
 fn reserve(root: i32, dir: i32, at: &CStr) -> io::Result<()> {
     match sys::lock_directory(dir, at, PLACEHOLDER_MODE) {
         Ok(held) => std::mem::forget(held),
-        // Then the target, which is the same user, cannot create the name either.
-        Err(e) if is_denied(&e) => return Ok(()),
+        Err(e) if cannot_be_created(dir, &e)? => return Ok(()),
         Err(e) => return Err(e),
     }
     let tree = sys::clone_at(root, RESERVED_SOURCE)?;
@@ -182,7 +181,7 @@ fn reserve(root: i32, dir: i32, at: &CStr) -> io::Result<()> {
 fn reserve_file(dir: i32, at: &CStr, text: &str) -> io::Result<()> {
     match sys::lock_file(dir, at, text, PLACEHOLDER_FILE_MODE) {
         Ok(held) => std::mem::forget(held),
-        Err(e) if is_denied(&e) => return Ok(()),
+        Err(e) if cannot_be_created(dir, &e)? => return Ok(()),
         Err(e) => return Err(e),
     }
     let tree = sys::clone_at(dir, at)?;
@@ -191,11 +190,14 @@ fn reserve_file(dir: i32, at: &CStr, text: &str) -> io::Result<()> {
     sys::attach(tree.as_fd(), dir, at)
 }
 
-fn is_denied(error: &io::Error) -> bool {
-    matches!(
-        error.raw_os_error(),
-        Some(libc::EACCES | libc::EPERM | libc::EROFS)
-    )
+/// Whether this error means that the target, which is the same user, cannot create the name either.
+/// The owner of a directory can make it writable.
+fn cannot_be_created(dir: i32, error: &io::Error) -> io::Result<bool> {
+    match error.raw_os_error() {
+        Some(libc::EROFS) => Ok(true),
+        Some(libc::EACCES | libc::EPERM) => sys::is_own(dir).map(|own| !own),
+        _ => Ok(false),
+    }
 }
 
 fn mask(root: i32, dir: i32, at: &CStr, directory: bool) -> io::Result<()> {

@@ -369,26 +369,15 @@ pub(crate) fn lock_file(
     mode: libc::mode_t,
 ) -> io::Result<OwnedFd> {
     for _ in 0..100 {
-        let flags = libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK;
-        let new = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL;
-        // SAFETY: a C string that outlives the calls.
-        let opened = owned(unsafe { libc::openat(dir, path.as_ptr(), flags | new, 0o600) }.into());
+        let flags = libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_RDONLY;
+        // SAFETY: a C string that outlives the call.
+        let opened = owned(unsafe { libc::openat(dir, path.as_ptr(), flags) }.into());
         let locked = match opened {
-            Ok(file) => {
-                let mut file = std::fs::File::from(file);
-                file.write_all(text.as_bytes())?;
-                // Complete before it is recognized as a placeholder.
-                // SAFETY: an open descriptor.
-                check_zero(unsafe { libc::fchmod(file.as_raw_fd(), mode) })?;
-                file.into()
-            }
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
-                // SAFETY: as above.
-                let found = unsafe { libc::openat(dir, path.as_ptr(), flags | libc::O_RDONLY) };
-                match owned(found.into()) {
-                    Ok(file) => file,
-                    Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
-                    Err(e) => return Err(e),
+            Ok(file) => file,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                match make_complete_file(dir, path, text, mode) {
+                    Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
+                    _ => continue,
                 }
             }
             Err(e) => return Err(e),
@@ -403,6 +392,44 @@ pub(crate) fn lock_file(
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
     Err(io::Error::from_raw_os_error(libc::EBUSY))
+}
+
+/// Creates a file that has its text and its mode as soon as it has its name: git would not work
+/// with an empty one.
+fn make_complete_file(dir: RawFd, path: &CStr, text: &str, mode: libc::mode_t) -> io::Result<()> {
+    let now = std::time::SystemTime::now();
+    let now = now
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default();
+    let mut name = path.to_bytes().to_vec();
+    name.extend(format!(".{:x}{:x}.tmp", now.as_nanos(), std::process::id()).bytes());
+    let name = std::ffi::CString::new(name)?;
+    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+    // SAFETY: a C string that outlives the call.
+    let file = owned(unsafe { libc::openat(dir, name.as_ptr(), flags, 0o600) }.into())?;
+    let mut file = std::fs::File::from(file);
+    let renamed = file.write_all(text.as_bytes()).and_then(|()| {
+        // SAFETY: an open descriptor.
+        check_zero(unsafe { libc::fchmod(file.as_raw_fd(), mode) })?;
+        let (from, to) = (name.as_ptr(), path.as_ptr());
+        // SAFETY: C strings that outlive the call.
+        check_zero(unsafe { libc::renameat2(dir, from, dir, to, libc::RENAME_NOREPLACE) })
+    });
+    if renamed.is_err() {
+        // SAFETY: as above.
+        unsafe { libc::unlinkat(dir, name.as_ptr(), 0) };
+    }
+    renamed
+}
+
+/// Whether this user owns an open file or directory.
+pub(crate) fn is_own(file: RawFd) -> io::Result<bool> {
+    // SAFETY: filled by the call; all-zero bytes are a valid value.
+    let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: an open descriptor and a place for the answer.
+    check_zero(unsafe { libc::fstat(file, &raw mut stat) })?;
+    // SAFETY: no arguments, cannot fail.
+    Ok(stat.st_uid == unsafe { libc::geteuid() })
 }
 
 /// Removes a placeholder: an empty directory, or a file with its mode. Returns `false` if a session

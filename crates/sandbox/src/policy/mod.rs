@@ -11,6 +11,7 @@ mod deny;
 mod draft;
 mod env;
 mod error;
+mod git_config;
 mod host_context;
 mod hosts;
 mod manifest;

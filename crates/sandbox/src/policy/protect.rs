@@ -144,19 +144,19 @@ fn manifests_in(dir: &Path) -> impl Iterator<Item = PathBuf> {
 fn control_files(draft: &mut Draft, context: &HostContext) {
     let cwd = super::real_path(&context.cwd);
     let home = super::real_path(&context.home);
-    let roots: BTreeSet<PathBuf> = draft
-        .grants
-        .iter()
-        .filter(|h| h.role == Role::Declared && h.grant.access == Access::Write)
-        .filter(|h| !is_state_path(h))
-        .map(|h| match cwd.starts_with(&h.grant.source) {
-            true => cwd.clone(),
-            false => h.grant.source.clone(),
-        })
-        .filter(|root| root.is_dir())
-        .collect();
+    let mut roots: BTreeSet<PathBuf> = BTreeSet::new();
+    for granted in &draft.grants {
+        let source = &granted.grant.source;
+        let is_workspace = granted.role == Role::Declared && !is_state_path(granted);
+        if is_workspace && granted.grant.access == Access::Write && source.is_dir() {
+            roots.insert(source.clone());
+            let inner = [&cwd, &home].into_iter();
+            roots.extend(inner.filter(|dir| dir.starts_with(source)).cloned());
+        }
+    }
     let allowed = &context.protection.unprotected;
     let mut unsearched = Vec::new();
+    let mut too_wide = Vec::new();
     let mut protector = Protector::new(draft, Clause::new("", "control files"));
     for root in &roots {
         let more = context.protection.names.iter().map(String::as_str);
@@ -175,7 +175,11 @@ fn control_files(draft: &mut Draft, context: &HostContext) {
         if is_missing && !protector.is_declared(&dot_git) {
             protector.keep_or_reserve(&dot_git);
         }
-        match repository::find(root) {
+        if *root != cwd && home.starts_with(root) {
+            too_wide.push(root);
+            continue;
+        }
+        match repository::find(root, &home) {
             Ok(found) => {
                 for repository in found {
                     protect_repository(&mut protector, &repository);
@@ -185,6 +189,14 @@ fn control_files(draft: &mut Draft, context: &HostContext) {
         }
     }
     protector.finish();
+    for root in too_wide {
+        let note = format!(
+            "git repositories in `{}` outside the working directory are not protected: the program \
+             can change their configuration and hooks",
+            root.display()
+        );
+        draft.notes.push((Clause::new("", "control files"), note));
+    }
     for root in unsearched {
         let why = format!(
             "`{}` has too many entries to be searched for git repositories, whose configuration \
@@ -294,7 +306,10 @@ fn hide_pipes(draft: &mut Draft, context: &HostContext) {
             let Ok(rest) = path.strip_prefix(&grant.source) else {
                 continue;
             };
-            let at = grant.at.join(rest);
+            let at = match rest.as_os_str().is_empty() {
+                true => grant.at.clone(),
+                false => grant.at.join(rest),
+            };
             if !draft.denials.iter().any(|d| at.starts_with(&d.path)) {
                 let note = format!("the named pipe `{}` is hidden", path.display());
                 draft.notes.push((clause.clone(), note));
@@ -320,8 +335,12 @@ fn is_read_only(draft: &Draft, granted: &DraftGrant) -> bool {
     }
 }
 
-/// Finds named pipes below a directory. Returns false if there are too many entries.
+/// Finds named pipes: a path itself, or below a directory. Returns false if there are too many
+/// entries.
 fn find_pipes(dir: &Path, found: &mut Vec<PathBuf>, entries_left: &mut usize) -> bool {
+    if std::fs::symlink_metadata(dir).is_ok_and(|meta| meta.file_type().is_fifo()) {
+        found.push(dir.to_owned());
+    }
     let Ok(entries) = std::fs::read_dir(dir) else {
         return true;
     };
@@ -394,12 +413,13 @@ impl<'d> Protector<'d> {
         }
     }
 
-    /// Whether a clause grants writing to exactly this path or to something in it, on purpose.
+    /// Whether a clause grants writing to exactly this path on purpose, or needs it to exist.
     fn is_declared(&self, path: &Path) -> bool {
+        let is_missing = !path.exists();
         let on_purpose = |h: &DraftGrant| {
             h.role == Role::Declared
                 && h.grant.access == Access::Write
-                && h.grant.source.starts_with(path)
+                && (h.grant.source == path || is_missing && h.grant.source.starts_with(path))
         };
         self.draft.grants.iter().any(on_purpose)
     }
@@ -407,19 +427,20 @@ impl<'d> Protector<'d> {
     /// Makes an existing path read-only wherever it would be writable. A missing path is skipped.
     fn keep(&mut self, path: &Path) {
         let mut followed = FollowedLinks::default();
-        let Ok(real) = followed.follow(path) else {
-            return;
-        };
+        let followed_to = followed.follow(path);
         for link in &followed.links {
             if self.draft.is_writable(&link.at) {
                 let why = format!(
                     "`{}` is a symbolic link in a writable directory, where the program could \
-                     replace it; replace the link by its target",
+                     replace it; replace the link by its target, or remove it",
                     link.at.display()
                 );
                 self.draft.unenforceable.push((self.clause.clone(), why));
             }
         }
+        let Ok(real) = followed_to else {
+            return;
+        };
         let names = std::fs::metadata(&real).map_or(1, |meta| match meta.is_file() {
             true => meta.nlink(),
             false => 1,
@@ -461,13 +482,18 @@ impl<'d> Protector<'d> {
         if std::fs::symlink_metadata(path).is_ok() && !is_placeholder(path) {
             return self.keep(path);
         }
-        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        let Some((parent, name)) = path.parent().zip(path.file_name()) else {
             return;
         };
-        let Ok(parent) = parent.canonicalize() else {
+        let Ok(parent) = FollowedLinks::default().follow_lenient(parent) else {
             return;
         };
-        for (at, access, _) in self.draft.views(&parent.join(name)) {
+        // If parents are missing too, the first one cannot be created.
+        let (missing, kind) = match parent.rest.components().next() {
+            Some(first) => (parent.real.join(first), HiddenKind::Reserved),
+            None => (parent.real.join(name), kind),
+        };
+        for (at, access, _) in self.draft.views(&missing) {
             let known = |d: &Denial| at.starts_with(&d.path);
             if access == Access::Read || self.draft.denials.iter().any(known) {
                 continue;

@@ -374,3 +374,87 @@ fn many_files_do_not_hide_a_repository() {
     let policy = in_workspace(&machine, WRITE);
     assert_eq!(machine.sees(&policy, "work/z/.git/config"), "r");
 }
+
+#[test]
+fn a_repository_with_the_mode_of_a_placeholder_is_protected() {
+    use std::os::unix::fs::PermissionsExt;
+    let machine = Machine::new();
+    machine.file("work/sub/.git/config", "");
+    let mode = std::fs::Permissions::from_mode(crate::plan::PLACEHOLDER_MODE);
+    let dot_git = machine.root.join("work/sub/.git");
+    std::fs::set_permissions(dot_git, mode).expect("changed");
+    let policy = in_workspace(&machine, WRITE);
+    assert_eq!(machine.sees(&policy, "work/sub/.git/config"), "r");
+}
+
+#[test]
+fn missing_parents_of_a_control_file_cannot_be_created() {
+    let machine = Machine::new();
+    machine.dir("work");
+    let mut host = machine.host_context();
+    host.protection.names = vec!["deep/er/file".into()];
+    machine.file("work/policy.yaml", WRITE);
+    let manifest = SandboxManifest::load(&machine.root.join("work/policy.yaml")).expect("read");
+    let resolved = resolve(&manifest, &host, &["tool".into()]).expect("a policy");
+    let names = reserved(&machine, &resolved);
+    assert!(names.contains(&"work/deep".to_owned()), "{names:?}");
+}
+
+#[test]
+fn a_deeper_grant_does_not_open_a_control_directory() {
+    let machine = Machine::new();
+    machine.file("work/.claude/settings.json", "{}");
+    machine.file("work/.claude/state/x", "");
+    let nested = "fs: {write: ['./**', './.claude/state/**']}\nexec: {allow: true}\n";
+    let policy = in_workspace(&machine, nested);
+    assert_eq!(machine.sees(&policy, "work/.claude/settings.json"), "r");
+    assert_eq!(machine.sees(&policy, "work/.claude/state/x"), "w");
+    let exact = "fs: {write: ['./**', './.claude/**']}\nexec: {allow: true}\n";
+    let policy = in_workspace(&machine, exact);
+    assert_eq!(machine.sees(&policy, "work/.claude/settings.json"), "w");
+}
+
+#[test]
+fn a_wide_grant_protects_the_home_and_its_own_root() {
+    let machine = Machine::new();
+    machine.file("home/.bashrc", "");
+    machine.file("home/other/x", "");
+    let wide = "fs: {write: ['~/**', './**']}\nexec: {allow: true}\n";
+    let policy = in_workspace(&machine, wide);
+    assert_eq!(machine.sees(&policy, "home/.bashrc"), "r");
+    assert_eq!(machine.sees(&policy, "home/other/x"), "w");
+    let notes: Vec<&String> = policy.notes.iter().map(|(_, note)| note).collect();
+    assert!(
+        notes.iter().any(|note| note.contains("are not protected")),
+        "{notes:?}"
+    );
+}
+
+#[test]
+fn a_broken_link_at_a_control_name_is_refused() {
+    let machine = Machine::new();
+    machine.link("work/.vscode", machine.root.join("nowhere"));
+    let policy = in_workspace(&machine, WRITE);
+    let why = unenforceable(&policy).join("\n");
+    assert!(why.contains("work/.vscode` is a symbolic link"), "{why}");
+}
+
+#[test]
+fn a_pipe_that_a_clause_names_is_hidden() {
+    let machine = Machine::new();
+    machine.dir("work");
+    let pipe = machine.root.join("pipes/one");
+    std::fs::create_dir_all(machine.root.join("pipes")).expect("created");
+    let path = std::ffi::CString::new(pipe.to_string_lossy().as_bytes()).expect("a path");
+    // SAFETY: a C string that outlives the call.
+    assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o666) }, 0);
+    for clause in [
+        pipe.display().to_string(),
+        format!("{}/pipes/*", machine.root.display()),
+    ] {
+        let yaml = format!("fs: {{read: ['{clause}'], write: ['./**']}}\nexec: {{allow: true}}\n");
+        let policy = in_workspace(&machine, &yaml);
+        let hidden = policy.denials.iter().any(|d| d.path == pipe);
+        assert!(hidden, "{clause} {:?}", policy.denials);
+    }
+}
