@@ -37,6 +37,9 @@ pub const SUITES: &[(&str, &[&str])] = &[
 /// The requirements of all specs with their stable ids, as tab-separated values.
 const REGISTER: &str = include_str!("register.tsv");
 
+/// What proves each requirement, as tab-separated values. `tests/repository/proofs.rs` writes it.
+const PROOFS: &str = include_str!("proofs.tsv");
+
 /// Row of the register: one requirement of a spec.
 pub struct Requirement {
     /// Stable id, for example `A46-HTTP-01`.
@@ -63,6 +66,13 @@ impl Requirement {
         self.decided_by.split(", ")
     }
 
+    /// The reason why nothing proves the requirement, if `decided_by` is `n/d (REASON)`.
+    pub fn reason(&self) -> Option<&'static str> {
+        let reason = self.decided_by.strip_prefix("n/d")?.trim();
+        let inner = reason.strip_prefix('(').and_then(|r| r.strip_suffix(')'));
+        Some(inner.unwrap_or(reason))
+    }
+
     /// `test:NAME` for each test target that `decided_by` names.
     pub fn tests(&self) -> impl Iterator<Item = String> {
         let is_name = |c: char| c.is_ascii_lowercase() || c == '_';
@@ -87,6 +97,45 @@ pub fn register() -> impl Iterator<Item = Requirement> {
             decided_by: fields.next()?,
         })
     })
+}
+
+/// Row of `proofs.tsv`: a requirement, and something that fails if nothing checks it any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Proof {
+    /// Id of the requirement, in the register or in a suite.
+    pub id: &'static str,
+    /// `rule`, `check`, `case`, `monitor` or `test`.
+    pub kind: &'static str,
+    /// Slug of a lint rule, id of an AOI rule, `SUITE/ID`, or `FILE::TEST`.
+    pub proof: &'static str,
+}
+
+/// Iterates over the proofs in file order.
+pub fn proofs() -> impl Iterator<Item = Proof> {
+    PROOFS.lines().skip(1).filter_map(|line| {
+        let mut fields = line.split('\t');
+        Some(Proof {
+            id: fields.next()?,
+            kind: fields.next()?,
+            proof: fields.next()?,
+        })
+    })
+}
+
+/// Whether a proof of this kind can prove a requirement that binds `binds`. A rule reads only
+/// manifests, an AOI check runs a tool, and a case observes an agent or a host. None of them
+/// observes what our own runner or client does, so only a test can prove those requirements.
+pub fn can_prove(kind: &str, proof: &str, binds: &str) -> bool {
+    match (kind, binds) {
+        ("test", _) => true,
+        ("rule", "manifest" | "linter") => true,
+        // `aoi-lint` is the consumer of the streams that it checks.
+        ("check", "tool" | "linter" | "consumer/client") => true,
+        // The suite `sessions` observes hosts, and all the others observe agents.
+        ("case" | "monitor", "host/daemon") => proof.starts_with("sessions/"),
+        ("case" | "monitor", "agent" | "manifest" | "tool") => !proof.starts_with("sessions/"),
+        _ => false,
+    }
 }
 
 /// Names the requirements that a test proves, as the first statement of the test:

@@ -168,15 +168,43 @@ fn rules_are_listed_with_all_their_fields() {
     assert!(registry::rules().all(|r| human.contains(r.slug)));
 }
 
+/// The totals of `coverage -o json` agree with its rows and with each other.
+fn totals_add_up(report: &serde_json::Value) {
+    let rows = report["requirements"].as_array().expect("a list");
+    let totals = report["totals"].as_array().expect("a list");
+    let number = |total: &serde_json::Value, key: &str| total[key].as_u64().expect("a number");
+    let (all, specs) = totals.split_last().expect("a total");
+    for key in ["requirements", "proven", "explained", "open"] {
+        let sum: u64 = specs.iter().map(|spec| number(spec, key)).sum();
+        assert_eq!(sum, number(all, key), "{key}");
+    }
+    for total in totals {
+        let parts = ["proven", "explained", "open"].map(|key| number(total, key));
+        assert_eq!(
+            parts.iter().sum::<u64>(),
+            number(total, "requirements"),
+            "{total}"
+        );
+        let of = |row: &&serde_json::Value| total == all || row["spec"] == total["spec"];
+        let proven = rows
+            .iter()
+            .filter(of)
+            .filter(|row| row["gap"].is_null())
+            .count();
+        assert_eq!(proven as u64, number(total, "proven"), "{total}");
+    }
+}
+
 #[test]
 fn coverage_in_every_format() {
     let dir = Dir::new();
     let human = dir.run(&["coverage"]).exits(0).out;
     assert!(
-        human.contains("requirements are checked by rules, cases and monitors"),
+        human.contains("requirements are proven by mutants and tests"),
         "{human}"
     );
     let all = dir.run(&["coverage", "-o", "json"]).exits(0).json();
+    totals_add_up(&all);
     let all = all["requirements"].as_array().expect("a list").len();
     let gaps = dir
         .run(&["coverage", "--gaps", "-o", "json"])
@@ -187,7 +215,7 @@ fn coverage_in_every_format() {
         gaps.len() < all
             && gaps
                 .iter()
-                .all(|g| g["decided_by"] == serde_json::json!([]))
+                .all(|g| g["proven_by"] == serde_json::json!([]) && g["gap"].is_string())
     );
     let one = dir
         .run(&["coverage", "--spec", "AIP-45", "-o", "json"])

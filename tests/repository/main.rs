@@ -8,5 +8,7 @@ mod docs;
 mod doors;
 mod examples;
 mod picture;
+mod proof_lines;
+mod proofs;
 mod references;
 mod voice;

@@ -14,14 +14,14 @@ use crate::exit;
 use agentproto_lint::registry;
 use agentproto_report::aoi::{Emitter, Fields, object};
 use agentproto_report::event::EventType;
-use agentproto_suites::{Requirement, register};
+use agentproto_suites::{Proof, Requirement, proofs, register};
 
 #[derive(clap::Args, Debug)]
 pub struct Coverage {
     /// List only requirements of this spec or suite, for example `AIP-45` or `acp`
     #[arg(long, value_name = "SPEC")]
     pub spec: Option<String>,
-    /// List only requirements that nothing checks yet
+    /// List only requirements that nothing proves, with the reason
     #[arg(long)]
     pub gaps: bool,
     #[command(flatten)]
@@ -42,8 +42,36 @@ struct Row {
     by: BTreeSet<String>,
     /// Tests of this project that check it for our own programs, as the register names them.
     tests: BTreeSet<String>,
-    /// The register's note on a requirement that nothing here checks: the reason, or tests.
+    /// What fails if the requirement is not checked any more: mutants and tests.
+    proofs: Vec<Proof>,
+    /// The last column of the register, for a requirement that nothing proves.
     note: &'static str,
+    /// The reason why nothing can prove it.
+    reason: Option<&'static str>,
+}
+
+impl Row {
+    /// `KIND:PROOF` for each proof.
+    fn proven_by(&self) -> Vec<String> {
+        let proofs = self.proofs.iter();
+        proofs
+            .map(|proof| format!("{}:{}", proof.kind, proof.proof))
+            .collect()
+    }
+
+    /// Why it is not proven, in words.
+    fn gap(&self) -> String {
+        match (self.reason, self.note) {
+            (Some(reason), _) => reason.to_owned(),
+            (None, "") => "no mutant and no test proves it yet".to_owned(),
+            (None, note) => format!("no mutant and no test proves it yet (planned: {note})"),
+        }
+    }
+}
+
+/// The proofs of a requirement.
+fn proofs_of(id: &str) -> Vec<Proof> {
+    proofs().filter(|proof| proof.id == id).collect()
 }
 
 /// The suites' cases and monitors by requirement id, and the suites' own requirements.
@@ -84,7 +112,9 @@ fn suites() -> Suites {
                 text: requirement.statement.clone(),
                 by,
                 tests: BTreeSet::new(),
+                proofs: proofs_of(id),
                 note: "",
+                reason: None,
             });
         }
     }
@@ -149,6 +179,7 @@ fn rows() -> Vec<Row> {
                 .iter()
                 .any(|part| part.starts_with(&format!("{whole}/")))
         });
+        let proofs = proofs_of(requirement.id);
         Row {
             id: requirement.id.to_owned(),
             spec: requirement.spec.to_owned(),
@@ -156,10 +187,12 @@ fn rows() -> Vec<Row> {
             level: requirement.level,
             binds: requirement.binds,
             text: requirement.text.to_owned(),
-            note: match by.is_empty() && requirement.tests().next().is_none() {
+            note: match proofs.is_empty() {
                 true => requirement.decided_by,
                 false => "",
             },
+            reason: requirement.reason().filter(|_| proofs.is_empty()),
+            proofs,
             by,
             tests: requirement.tests().collect(),
         }
@@ -185,16 +218,18 @@ pub fn run(args: &Coverage, out: &mut dyn Write) -> Outcome {
         );
     }
     rows.retain(|row| args.spec.as_deref().is_none_or(|spec| row.spec == spec));
-    rows.retain(|row| !args.gaps || row.by.is_empty());
+    let totals = totals(&rows);
+    rows.retain(|row| !args.gaps || row.proofs.is_empty());
     let list = format!("coverage {:?} {}", args.spec, args.gaps);
     let range = args.page.select(&list, &mut rows)?;
     match args.output {
-        Output::Human => human(&rows, out).map_err(io_failure)?,
+        Output::Human => human(&rows, &totals, out).map_err(io_failure)?,
         Output::Json => {
             let list: Vec<_> = rows.iter().map(record).collect();
             let mut value = object(json!({
                 "schema": "agentproto.coverage/v1",
                 "requirements": list,
+                "totals": totals.iter().map(Total::record).collect::<Vec<_>>(),
             }));
             value.extend(args.page.document_fields(&range));
             let value = Value::Object(value);
@@ -247,12 +282,9 @@ pub(super) fn explain(name: &str, output: Output, out: &mut dyn Write) -> Result
         page.push_str(&format!("- {by}\n"));
     }
     if row.by.is_empty() {
-        page.push_str("No rule, case or monitor checks it.");
-        if !row.note.is_empty() {
-            page.push_str(&format!(" Note: {}", row.note));
-        }
-        page.push('\n');
+        page.push_str("No rule, check, case or monitor checks it.\n");
     }
+    page.push_str(&proven_by(&row));
     let written = match output {
         Output::Json => {
             let mut record = record(&row);
@@ -267,6 +299,30 @@ pub(super) fn explain(name: &str, output: Output, out: &mut dyn Write) -> Result
     };
     written.map_err(io_failure)?;
     Ok(true)
+}
+
+/// The section of a page that says what proves a requirement.
+fn proven_by(row: &Row) -> String {
+    let mut section = "\n## Proven by\n\n".to_owned();
+    for proof in &row.proofs {
+        let what = match proof.kind {
+            "rule" => "mutants that only this lint rule finds",
+            "check" => "mutants of the mock tool that this AOI rule finds",
+            "test" => "a test of agentproto itself",
+            _ => "mutants of the mock agents and hosts that this requirement of a suite finds",
+        };
+        section.push_str(&format!("- {} `{}`: {what}\n", proof.kind, proof.proof));
+    }
+    if row.proofs.is_empty() {
+        section.push_str(&format!("Nothing: {}.\n", row.gap()));
+    }
+    section
+}
+
+/// The same section for a requirement of a suite.
+pub(super) fn proven_by_id(id: &str) -> String {
+    let row = rows().into_iter().find(|row| row.id == id);
+    row.map(|row| proven_by(&row)).unwrap_or_default()
 }
 
 /// The level of a requirement in words. `DEF` is the register's short form.
@@ -287,49 +343,115 @@ fn record(row: &Row) -> Fields {
         "statement": row.text,
         "decided_by": row.by,
         "tested_by": row.tests,
+        "proven_by": row.proven_by(),
     }));
     if !row.note.is_empty() {
         fields.insert("noted".to_owned(), row.note.into());
     }
+    if row.proofs.is_empty() {
+        fields.insert("gap".to_owned(), row.gap().into());
+    }
     fields
 }
 
-fn human(rows: &[Row], out: &mut dyn Write) -> std::io::Result<()> {
+/// Numbers of requirements of one spec. `proven`, `explained` and `open` add up to `all`.
+struct Total {
+    spec: String,
+    all: usize,
+    proven: usize,
+    /// Not proven, with a reason in the register.
+    explained: usize,
+    open: usize,
+    /// By kind of proof. A requirement may have proofs of several kinds.
+    kinds: [usize; KINDS.len()],
+}
+
+const KINDS: [&str; 5] = ["rule", "check", "case", "monitor", "test"];
+
+impl Total {
+    fn new(spec: &str, rows: &[&Row]) -> Total {
+        let count = |matches: &dyn Fn(&Row) -> bool| rows.iter().filter(|r| matches(r)).count();
+        let proven = count(&|row| !row.proofs.is_empty());
+        let explained = count(&|row| row.reason.is_some());
+        Total {
+            spec: spec.to_owned(),
+            all: rows.len(),
+            proven,
+            explained,
+            open: rows.len() - proven - explained,
+            kinds: KINDS.map(|kind| count(&|row| row.proofs.iter().any(|p| p.kind == kind))),
+        }
+    }
+
+    fn record(&self) -> Fields {
+        let kinds = KINDS.into_iter().zip(self.kinds);
+        let kinds: Fields = kinds.map(|(k, n)| (k.to_owned(), n.into())).collect();
+        object(json!({
+            "spec": self.spec,
+            "requirements": self.all,
+            "proven": self.proven,
+            "explained": self.explained,
+            "open": self.open,
+            "proven_by": kinds,
+        }))
+    }
+}
+
+/// One total per spec in the order of the rows, and `all` at the end.
+fn totals(rows: &[Row]) -> Vec<Total> {
+    let mut specs: Vec<&str> = Vec::new();
+    for row in rows {
+        if !specs.contains(&row.spec.as_str()) {
+            specs.push(&row.spec);
+        }
+    }
+    let of = |spec: &str| rows.iter().filter(|r| r.spec == spec).collect::<Vec<_>>();
+    let mut totals: Vec<Total> = specs.iter().map(|s| Total::new(s, &of(s))).collect();
+    totals.push(Total::new("all", &rows.iter().collect::<Vec<_>>()));
+    totals
+}
+
+fn human(rows: &[Row], totals: &[Total], out: &mut dyn Write) -> std::io::Result<()> {
     let mut heading = ("", "");
     for row in rows {
         if (row.spec.as_str(), row.section.as_str()) != heading {
             heading = (&row.spec, &row.section);
             writeln!(out, "\n{} · {}", row.spec, row.section)?;
         }
-        let by: Vec<&str> = row.by.iter().map(String::as_str).collect();
-        let by = match (by.is_empty(), row.note) {
-            (true, "") => "not checked in manifests or agents".to_owned(),
-            (true, note) => format!("not checked in manifests or agents; note: {note}"),
-            (false, _) => format!("checked by {}", by.join(", ")),
-        };
-        // `test:runtime` is the directory tests/runtime.
-        let tests: Vec<String> = row
-            .tests
-            .iter()
-            .map(|t| t.replace("test:", "tests/"))
-            .collect();
-        let tests = match tests.is_empty() {
-            true => String::new(),
-            false => format!("; agentproto itself is tested ({})", tests.join(", ")),
+        let status = match row.proofs.is_empty() {
+            true => format!("not proven: {}", row.gap()),
+            false => format!("proven by {}", row.proven_by().join(", ")),
         };
         writeln!(
             out,
-            "  {:<16} {:<10} {}\n  {:<16}            {by}{tests}",
+            "  {:<16} {:<10} {}\n  {:<16}            {status}",
             row.id,
             level_name(row.level),
             row.text,
             ""
         )?;
     }
-    let decided = rows.iter().filter(|row| !row.by.is_empty()).count();
+    let kinds = KINDS.map(|kind| format!("{kind:>8}")).concat();
     writeln!(
         out,
-        "\n{decided} of {} requirements are checked by rules, cases and monitors of this binary",
-        rows.len()
+        "\n{:<14}{:>13}{:>8}{:>11}{:>6} │{kinds}",
+        "spec", "requirements", "proven", "explained", "open"
+    )?;
+    for total in totals {
+        let kinds = total.kinds.map(|number| format!("{number:>8}")).concat();
+        writeln!(
+            out,
+            "{:<14}{:>13}{:>8}{:>11}{:>6} │{kinds}",
+            total.spec, total.all, total.proven, total.explained, total.open
+        )?;
+    }
+    let Some(all) = totals.last() else {
+        return Ok(());
+    };
+    writeln!(
+        out,
+        "\n{} of {} requirements are proven by mutants and tests. A requirement may have proofs of \
+         several kinds.",
+        all.proven, all.all
     )
 }

@@ -72,6 +72,7 @@ impl Page<'_> {
         if !requirement.monitors.is_empty() {
             page.push_str("- monitors, on every line of every case\n");
         }
+        page.push_str(&super::coverage::proven_by_id(id));
         if requirement.level != Level::Must {
             page.push_str("\nA violation is a warning, because this is not a MUST.\n");
         }

@@ -43,6 +43,11 @@ pub struct Case {
     pub profile: Option<String>,
     #[serde(default)]
     pub spare: bool,
+    /// Requirements of the register that the mutant violates, if its rule decides several. A
+    /// conforming variant names the permission that it uses. `tests/repository/proofs.rs` reads
+    /// this field.
+    #[serde(default)]
+    pub requirements: Vec<String>,
     /// Files that are not linted, but only read through references.
     #[serde(default)]
     pub unlinted: Vec<String>,
@@ -56,7 +61,8 @@ pub struct EditCase {
     pub with: String,
 }
 
-/// All cases of all files. Panics if a case names an unknown rule, because it would never run.
+/// All cases of all files. Panics if a case names an unknown rule, because it would never run, or a
+/// requirement that its rule does not check.
 pub fn cases() -> Vec<Case> {
     let dir = base_dir().join("../mutants");
     let mut all = Vec::new();
@@ -74,6 +80,17 @@ pub fn cases() -> Vec<Case> {
                     .map(|known| format!("; did you mean `{known}`?"))
                     .unwrap_or_default()
             );
+        }
+        for case in &cases {
+            let rule = registry::find(&case.rule).expect("checked above");
+            for id in &case.requirements {
+                let decides = rule.decides;
+                assert!(
+                    decides.contains(&id.as_str()),
+                    "{id} is not one of {decides:?}, which {} decides",
+                    rule.slug
+                );
+            }
         }
         all.extend(cases);
     }

@@ -34,16 +34,19 @@ pub fn mutants() -> Vec<AoiMutant> {
             .expect_warning(),
         mutant("aoi-advisory-timeout-ignored", "AOI-adv.timeout")
             .describe("`--timeout` has no effect.")
+            .violates(&["AOI-15-02", "AOI-16.1-05"])
             .run(&["search", "x", "--delay-ms", "20", "--timeout", "0.1"])
             .quirk(Quirk::TimeoutIgnored)
             .expect_warning(),
         mutant("aoi-13-meta-no-tool-version", "AOI-13.meta-incomplete")
             .describe("The meta event does not contain the version of the tool.")
+            .violates(&["AOI-5-02", "AOI-8.1-05"])
             .event("aoi:meta", removes("tool_version"))
             .documents(|_, document| not_required(document, "tool_version"))
             .expect_warning(),
         mutant("aoi-13-meta-no-aoi-version", "AOI-13.meta-incomplete")
             .describe("The meta event does not contain the AOI version.")
+            .violates(&["AOI-5-02", "AOI-8.1-06"])
             .event("aoi:meta", removes("aoi_version"))
             .documents(|_, document| not_required(document, "aoi_version"))
             .expect_warning(),
@@ -57,6 +60,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             .expect_warning(),
         mutant("aoi-09-meta-shows-argv", "AOI-09.argv")
             .describe("The meta event contains the whole command line.")
+            .violates(&["AOI-8.3-02", "AOI-11-01", "AOI-11-08"])
             .events(|info, _, event| {
                 let secret = ["--token", "--header", "--url"]
                     .iter()
@@ -90,6 +94,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             .expect_warning(),
         mutant("aoi-advisory-exit-disagrees", "AOI-adv.exit-category")
             .describe("A usage error has the exit code of invalid data.")
+            .violates(&["AOI-6-03"])
             .run(&["search", "x", "--no-such-flag"])
             .exit(|_, code| if code == 64 { 65 } else { code })
             .expect_warning(),
@@ -130,6 +135,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             .expect_warning(),
         mutant("aoi-advisory-no-input-schema", "AOI-adv.input-schema")
             .describe("There is no input schema.")
+            .violates(&["AOI-12.1-02", "AOI-16.2-02"])
             .run(&["input-schema"])
             .start(|info| (info.command == "input-schema").then_some(64))
             .expect_warning(),
@@ -138,6 +144,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             "AOI-adv.upstream-error",
         )
         .describe("An upstream error has no effect.")
+        .violates(&["AOI-13-02", "AOI-13-04", "AOI-13-07"])
         .run(&["rank"])
         .quirk(Quirk::UpstreamErrorPasses)
         .input(UPSTREAM_ERROR)
@@ -165,15 +172,18 @@ pub fn mutants() -> Vec<AoiMutant> {
             .expect_warning(),
         mutant("aoi-advisory-no-default-bound", "AOI-adv.default-bound")
             .describe("A search without a limit returns everything.")
+            .violates(&["AOI-15-01"])
             .quirk(Quirk::NoDefaultBound)
             .expect_warning(),
         mutant("aoi-advisory-no-heartbeat", "AOI-adv.heartbeat")
             .describe("`watch` declares heartbeats but sends none.")
+            .violates(&["AOI-4.2-02", "AOI-8.3-09"])
             .run(&["watch", "--count", "5", "--interval-ms", "1"])
             .drops("aoi:heartbeat")
             .expect_warning(),
         mutant("aoi-advisory-unbounded-unsaid", "AOI-adv.unbounded")
             .describe("`watch` is declared as bounded.")
+            .violates(&["AOI-4.2-01", "AOI-16.3-11"])
             .run(CAPABILITIES)
             .command("watch", |watch| {
                 set(watch, "bounded", true);
@@ -190,6 +200,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             .expect_warning(),
         mutant("aoi-advisory-command-undeclared", "AOI-adv.commands")
             .describe("The command `search` is missing from the capabilities.")
+            .violates(&["AOI-16.2-03", "AOI-17-04"])
             .run(CAPABILITIES)
             .document(|document| {
                 let commands = document.get_mut("commands").and_then(Value::as_array_mut);
@@ -211,12 +222,14 @@ pub fn mutants() -> Vec<AoiMutant> {
             "AOI-adv.read-only-changes",
         )
         .describe("`create` is declared as read-only.")
+        .violates(&["AOI-14.1-01", "AOI-14.1-02"])
         .run(CAPABILITIES)
         .command("create", sets("read_only", true)),
         mutant("aoi-advisory-other-flag", "AOI-adv.machine-flag")
             .describe(
                 "Machine mode has a custom flag, and both `--output` and `--format` are unknown.",
             )
+            .violates(&["AOI-1-02", "AOI-16.1-03", "AOI-16.4-03"])
             .run(&["search", "x", "--output", "jsonl"])
             .args(|args| {
                 let renamed = |word: String| match word.as_str() {
@@ -243,6 +256,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             "AOI-adv.upstream-warning",
         )
         .describe("An upstream warning is neither passed on nor counted.")
+        .violates(&["AOI-13-02", "AOI-13-06"])
         .run(&["rank"])
         .events(
             |info, _, event| match (info.command.as_str(), text(&event, "type")) {
@@ -260,6 +274,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             .expect_warning(),
         mutant("aoi-advisory-bare-hits", "AOI-adv.hit-fields")
             .describe("Hits have neither a rank nor a score.")
+            .violates(&["AOI-8.3-04"])
             .event("hit", |e| {
                 remove(e, "rank");
                 remove(e, "score");
@@ -272,16 +287,19 @@ pub fn mutants() -> Vec<AoiMutant> {
             .expect_warning(),
         mutant("aoi-advisory-manifest-thin", "AOI-adv.manifest-fields")
             .describe("The capabilities do not list the outputs.")
+            .violates(&["AOI-16.2-03", "AOI-17-02"])
             .run(CAPABILITIES)
             .document(removes("outputs"))
             .expect_warning(),
         mutant("aoi-advisory-no-dry-run", "AOI-adv.dry-run")
             .describe("The capabilities do not list the dry run of `create`.")
+            .violates(&["AOI-14.2-01", "AOI-17-05"])
             .run(CAPABILITIES)
             .command("create", removes("supports_dry_run"))
             .expect_warning(),
         mutant("aoi-advisory-odd-verb", "AOI-adv.verb")
             .describe("A command is called `mv`.")
+            .violates(&["AOI-16.3-07"])
             .run(CAPABILITIES)
             .document(|document| {
                 let commands = document.get_mut("commands").and_then(Value::as_array_mut);

@@ -17,11 +17,20 @@ impl<F: Fn(&RunInfo) -> bool + Send + Sync + 'static> RunMatcher for F {}
 /// Creates a mutant that is visible in a search and has no defect yet.
 pub(super) fn mutant(id: &'static str, rule: &'static str) -> AoiMutant {
     let data = AoiDefect {
+        violates: &[],
         run_args: SEARCH,
         setup: PLAIN,
         changes: Vec::new(),
     };
     AoiMutant::new(id, rule, data)
+}
+
+impl AoiMutant {
+    /// Names the requirements that it violates, if its rule decides several.
+    pub(super) fn violates(mut self, ids: &'static [&'static str]) -> AoiMutant {
+        self.data.violates = ids;
+        self
+    }
 }
 
 /// Functions that set the run in which the defect is visible.

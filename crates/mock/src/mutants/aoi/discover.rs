@@ -16,6 +16,7 @@ pub fn mutants() -> Vec<AoiMutant> {
     vec![
         mutant("aoi-01-schema-needs-variable", "AOI-01.schema-credentials")
             .describe("The schema requires a token in the environment.")
+            .violates(&["AOI-3-01", "AOI-3.2-01", "AOI-3.2-04"])
             .run(SCHEMA)
             .start(|info| reject_if_missing(&LOGIN, info, "schema", is_set("MOCK_AOI_TOKEN"))),
         mutant(
@@ -25,10 +26,12 @@ pub fn mutants() -> Vec<AoiMutant> {
         .describe(
             "Without a token in the environment, the schema command fails without an explanation.",
         )
+        .violates(&["AOI-3-01", "AOI-3.2-01", "AOI-3.2-04"])
         .run(SCHEMA)
         .start(|info| reject_if_missing(&NOTHING, info, "schema", is_set("MOCK_AOI_TOKEN"))),
         mutant("aoi-01-schema-needs-home", "AOI-01.schema-credentials")
             .describe("The schema requires a token in the home directory.")
+            .violates(&["AOI-3-01", "AOI-3.2-01", "AOI-3.2-04"])
             .run(SCHEMA)
             .start(|info| {
                 let home = std::env::var_os("HOME").map(PathBuf::from);
@@ -36,6 +39,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             }),
         mutant("aoi-01-schema-needs-account", "AOI-01.schema-credentials")
             .describe("The schema requires a token in the home directory from the user database.")
+            .violates(&["AOI-3-01", "AOI-3.2-01", "AOI-3.2-04"])
             .run(SCHEMA)
             .start(|info| {
                 reject_if_missing(
@@ -54,6 +58,7 @@ pub fn mutants() -> Vec<AoiMutant> {
         .start(|info| reject_if_missing(&LOGIN, info, "capabilities", is_set("MOCK_AOI_TOKEN"))),
         mutant("aoi-01-schema-needs-tcp", "AOI-01.schema-network")
             .describe("The schema is fetched over the network first.")
+            .violates(&["AOI-3-01", "AOI-3.2-03"])
             .run(SCHEMA)
             .start(|info| match info.command.as_str() {
                 "schema" => reject_if_missing(&NETWORK, info, "schema", has_route()),
@@ -62,6 +67,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             .at(RunCondition::NoNetwork),
         mutant("aoi-01-schema-needs-udp", "AOI-01.schema-network")
             .describe("The schema is printed only if names can be resolved.")
+            .violates(&["AOI-3-01", "AOI-3.2-03"])
             .run(SCHEMA)
             .start(|info| match info.command.as_str() {
                 "schema" => reject_if_missing(&NETWORK, info, "schema", has_datagrams()),
@@ -81,6 +87,7 @@ pub fn mutants() -> Vec<AoiMutant> {
         .at(RunCondition::NoNetwork),
         mutant("aoi-01-schema-needs-local-service", "AOI-01.schema-network")
             .describe("The schema comes from a service on the loopback address.")
+            .violates(&["AOI-3-01", "AOI-3.2-03"])
             .run(SCHEMA)
             .start(|info| match info.command.as_str() {
                 "schema" => reject_if_missing(&NETWORK, info, "schema", has_service()),
@@ -88,6 +95,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             }),
         mutant("aoi-01-schema-needs-daemon", "AOI-01.schema-fails")
             .describe("The schema comes from a daemon behind a socket in /run.")
+            .violates(&["AOI-3-01", "AOI-3.2-02"])
             .run(SCHEMA)
             .start(|info| match info.command.as_str() {
                 "schema" => {
@@ -98,6 +106,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             }),
         mutant("aoi-01-schema-needs-config", "AOI-01.schema-fails")
             .describe("The schema requires a configuration file in the working directory.")
+            .violates(&["AOI-3.1-02", "AOI-3.2-02"])
             .run(SCHEMA)
             .start(|info| {
                 let config = std::path::Path::new("mock-aoi.toml");
@@ -105,14 +114,17 @@ pub fn mutants() -> Vec<AoiMutant> {
             }),
         mutant("aoi-01-schema-needs-query", "AOI-01.schema-fails")
             .describe("The schema is printed only together with a query.")
+            .violates(&["AOI-3.2-05", "AOI-19-02"])
             .run(SCHEMA)
             .start(|info| reject_if_missing(&QUERY, info, "schema", info.has("--query"))),
         mutant("aoi-01-schema-crashes", "AOI-01.schema-fails")
             .describe("The schema command exits with code 70.")
+            .violates(&["AOI-3-01", "AOI-16.2-01", "AOI-3.1-03"])
             .run(SCHEMA)
             .start(|info| (info.command == "schema").then_some(70)),
         mutant("aoi-01-schema-exits-one", "AOI-01.schema-fails")
             .describe("The schema is printed, but the exit code is 1.")
+            .violates(&["AOI-3-01", "AOI-16.2-01", "AOI-3.1-03"])
             .run(SCHEMA)
             .exit(|info, code| match info.command.as_str() {
                 "schema" => 1,
@@ -147,6 +159,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             }),
         mutant("aoi-01-schema-invalid", "AOI-01.schema-invalid")
             .describe("The schema has a type that JSON Schema does not define.")
+            .violates(&["AOI-10.1-01"])
             .run(SCHEMA)
             .schema(sets("type", "objekt")),
         mutant(
@@ -161,6 +174,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             "AOI-01.schema-remote-reference",
         )
         .describe("A part of the schema must be fetched from a server.")
+        .violates(&["AOI-3-01", "AOI-3.1-02"])
         .run(SCHEMA)
         .schema(|d| {
             let remote = "https://schemas.example.com/aoi/hit.json";
@@ -199,6 +213,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             }),
         mutant("aoi-01-schema-flag-differs", "AOI-01.schema-forms-differ")
             .describe("The flag `--schema` prints a different schema from the command.")
+            .violates(&["AOI-3-05"])
             .run(&["--schema", "--output", "json"])
             .documents(|info, mut document| {
                 if info.has("--schema") && document.get("$defs").is_some() {
@@ -211,6 +226,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             "AOI-01.capabilities-forms-differ",
         )
         .describe("A command is missing from the output of the flag `--capabilities`.")
+        .violates(&["AOI-3-05"])
         .run(&["--capabilities", "--output", "json"])
         .documents(|info, mut document| {
             let commands = document.get_mut("commands").and_then(Value::as_array_mut);
@@ -221,6 +237,7 @@ pub fn mutants() -> Vec<AoiMutant> {
         }),
         mutant("aoi-01-capabilities-fail", "AOI-01.capabilities-fails")
             .describe("The capabilities command exits with code 70.")
+            .violates(&["AOI-3-02", "AOI-3-03", "AOI-16.2-03"])
             .run(CAPABILITIES)
             .start(|info| (info.command == "capabilities").then_some(70)),
         mutant(

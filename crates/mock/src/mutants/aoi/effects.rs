@@ -12,11 +12,13 @@ pub fn mutants() -> Vec<AoiMutant> {
     vec![
         mutant("aoi-07-key-ignored", "AOI-07.replay-effect")
             .describe("The idempotency key has no effect.")
+            .violates(&["AOI-14.4-01"])
             .run(KEYED)
             .without("--idempotency-key", true)
             .after(KEYED_ONCE),
         mutant("aoi-07-key-unknown", "AOI-07.declared-key")
             .describe("The idempotency key is advertised but unknown.")
+            .violates(&["AOI-17-05"])
             .run(KEYED)
             .args(|mut args| {
                 let flag = args.iter_mut().find(|word| *word == "--idempotency-key");
@@ -27,6 +29,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             }),
         mutant("aoi-07-doubles-quietly", "AOI-07.replay-effect")
             .describe("A retry returns the result of the first run, but also repeats the effect.")
+            .violates(&["AOI-14.4-01"])
             .run(KEYED)
             .quirk(Quirk::KeyDoublesQuietly)
             .after(KEYED_ONCE),
@@ -37,6 +40,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             .after(KEYED_ONCE),
         mutant("aoi-07-replay-fails", "AOI-07.replay")
             .describe("A retry fails with a conflict.")
+            .violates(&["AOI-16.1-09"])
             .run(KEYED)
             .quirk(Quirk::KeyReplayFails)
             .after(KEYED_ONCE),
@@ -63,6 +67,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             .expect_warning(),
         mutant("aoi-07-import-key-ignored", "AOI-07.replay-effect")
             .describe("`import` ignores its key.")
+            .violates(&["AOI-14.4-01"])
             .run(&["import", "--input-jsonl", "-", "--idempotency-key", "k1"])
             .args(|args| match args.iter().any(|word| word == "import") {
                 true => without(args, "--idempotency-key", true),
@@ -72,18 +77,22 @@ pub fn mutants() -> Vec<AoiMutant> {
             .after(&[&["import", "--input-jsonl", "-", "--idempotency-key", "k1"]]),
         mutant("aoi-08-created-without-id", "AOI-08.id")
             .describe("The created item has no id.")
+            .violates(&["AOI-14.5-01"])
             .run(CREATE)
             .event("created", removes("id")),
         mutant("aoi-08-created-id-null", "AOI-08.id")
             .describe("The id of the created item is null.")
+            .violates(&["AOI-14.5-01"])
             .run(CREATE)
             .event("created", sets("id", Value::Null)),
         mutant("aoi-08-created-id-empty", "AOI-08.id")
             .describe("The id of the created item is empty.")
+            .violates(&["AOI-14.5-01"])
             .run(CREATE)
             .event("created", sets("id", "")),
         mutant("aoi-08-created-id-object", "AOI-08.id")
             .describe("The id of the created item is an object.")
+            .violates(&["AOI-14.5-01"])
             .run(CREATE)
             .events(|_, _, event| {
                 let id = text(&event, "id").to_owned();
@@ -91,6 +100,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             }),
         mutant("aoi-08-created-other-id", "AOI-08.id-found")
             .describe("The id of the created item does not exist.")
+            .violates(&["AOI-14.5-01"])
             .run(CREATE)
             .events(|_, _, event| {
                 let id = text(&event, "id").replace("item-", "temp-");
@@ -103,6 +113,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             .after(ONE_ITEM),
         mutant("aoi-08-created-unsaid", "AOI-08.event")
             .describe("`create` does not report the created item.")
+            .violates(&["AOI-16.3-04", "AOI-14.5-01"])
             .run(CREATE)
             .events(|info, _, event| match info.command == "create" {
                 true if is(&event, "created") => Vec::new(),
@@ -111,21 +122,25 @@ pub fn mutants() -> Vec<AoiMutant> {
             }),
         mutant("aoi-08-updated-other-id", "AOI-08.id-target")
             .describe("`update` reports a different item from the one that it changed.")
+            .violates(&["AOI-16.3-05"])
             .run(&["update", "item-0001", "b"])
             .event("updated", sets("id", "item-0002"))
             .after(ONE_ITEM),
         mutant("aoi-08-deleted-without-id", "AOI-08.id")
             .describe("The deleted item has no id.")
+            .violates(&["AOI-14.5-01"])
             .run(DELETE_CONFIRMED)
             .event("deleted", removes("id"))
             .after(ONE_ITEM),
         mutant("aoi-08-deleted-other-id", "AOI-08.id-target")
             .describe("`delete` reports a different item from the one that it removed.")
+            .violates(&["AOI-16.3-06"])
             .run(DELETE_CONFIRMED)
             .event("deleted", sets("id", "item-0000"))
             .after(ONE_ITEM),
         mutant("aoi-08-import-names-one", "AOI-08.count")
             .describe("`import` reports only the first item that it created.")
+            .violates(&["AOI-14.5-01"])
             .run(&["import", "--input-jsonl", "-"])
             .events(|info, counters, event| match info.command == "import" {
                 true if is(&event, "created") && !first(counters, "created") => Vec::new(),
@@ -138,6 +153,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             .input("{\"name\":\"a\"}\n{\"name\":\"b\"}\n"),
         mutant("aoi-08-import-without-ids", "AOI-08.id")
             .describe("`import` reports its items without their ids.")
+            .violates(&["AOI-14.5-01"])
             .run(&["import", "--input-jsonl", "-"])
             .event_if(of_command("import"), "created", removes("id"))
             .input("{\"name\":\"a\"}\n"),

@@ -21,16 +21,19 @@ pub fn mutants() -> Vec<AoiMutant> {
     vec![
         mutant("aoi-12-bad-lines-vanish", "AOI-12.silent-skip")
             .describe("Invalid lines are silently skipped.")
+            .violates(&["AOI-12.2-02"])
             .run(IMPORT)
             .quirk(Quirk::BadLinesVanish)
             .input(BAD_MIDDLE),
         mutant("aoi-12-only-first-line-checked", "AOI-12.silent-skip")
             .describe("Only the first line is checked.")
+            .violates(&["AOI-12.2-02"])
             .run(IMPORT)
             .quirk(Quirk::OnlyTheFirstLineIsChecked)
             .input(BAD_MIDDLE),
         mutant("aoi-12-effects-after-bad-line", "AOI-12.after-bad-line")
             .describe("The lines after an invalid one are imported although the import failed.")
+            .violates(&["AOI-12.2-02"])
             .run(IMPORT)
             .quirk(Quirk::AppliesAfterTheBadLine)
             .input(BAD_MIDDLE),
@@ -42,11 +45,13 @@ pub fn mutants() -> Vec<AoiMutant> {
             .expect_warning(),
         mutant("aoi-12-tolerant-by-default", "AOI-12.declared-mode")
             .describe("An invalid line does not stop the import, although the tool declares that it does.")
+            .violates(&["AOI-12.2-01"])
             .run(IMPORT)
             .args(|args| with(args, "import", "--continue-on-error"))
             .input(BAD_MIDDLE),
         mutant("aoi-12-never-tolerant", "AOI-12.goes-on")
             .describe("An invalid line stops the import even with `--continue-on-error`.")
+            .violates(&["AOI-12.2-03"])
             .run(TOLERANT)
             .args(|args| match args.iter().any(|word| word == "import") {
                 true => without(args, "--continue-on-error", false),
@@ -55,6 +60,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             .input(BAD_MIDDLE),
         mutant("aoi-12-tolerant-until-the-first", "AOI-12.goes-on")
             .describe("With `--continue-on-error`, the lines after the first invalid one are lost.")
+            .violates(&["AOI-12.2-03"])
             .run(TOLERANT)
             .quirk(Quirk::StopsAtTheFirstBadLine)
             .input(BAD_TWICE),
@@ -83,6 +89,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             .input(BAD_MIDDLE),
         mutant("aoi-12-no-error-event", "AOI-12.error")
             .describe("An invalid line makes the import fail without an error event.")
+            .violates(&["AOI-12.2-02", "AOI-19-04"])
             .run(IMPORT)
             .events(|info, _, event| {
                 match of_import(info) && info.failure == Some("validation") {
@@ -94,6 +101,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             .input(BAD_MIDDLE),
         mutant("aoi-12-internal-error", "AOI-12.category")
             .describe("An invalid line is reported as an internal error.")
+            .violates(&["AOI-9.1-02", "AOI-19-04"])
             .run(IMPORT)
             .events(|info, _, event| {
                 match of_import(info) && event.get("line_number").is_some() {
@@ -104,6 +112,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             .input(BAD_MIDDLE),
         mutant("aoi-12-failed-import-ok", "AOI-12.fail-fast")
             .describe("The summary of an import that an invalid line stopped reports a success.")
+            .violates(&["AOI-12.2-02"])
             .run(IMPORT)
             .events(|info, _, event| {
                 let was_signaled = of_import(info) && info.failure == Some("validation");
@@ -115,6 +124,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             .input(BAD_MIDDLE),
         mutant("aoi-12-failed-import-exits-zero", "AOI-12.fail-fast")
             .describe("An import that an invalid line stopped exits with code 0.")
+            .violates(&["AOI-12.2-02"])
             .run(IMPORT)
             .exit(|info, code| {
                 let was_signaled = of_import(info) && info.failure == Some("validation");
@@ -126,11 +136,13 @@ pub fn mutants() -> Vec<AoiMutant> {
             .input(BAD_MIDDLE),
         mutant("aoi-12-not-partial", "AOI-12.partial")
             .describe("An import with invalid lines is not reported as partial.")
+            .violates(&["AOI-4.1-04", "AOI-19-05"])
             .run(TOLERANT)
             .event_if(of_import, "aoi:summary", sets("partial", false))
             .input(BAD_MIDDLE),
         mutant("aoi-12-tolerant-is-ok", "AOI-12.tolerant-ok")
             .describe("A tolerant import with invalid lines is reported as partial but successful.")
+            .violates(&["AOI-19-05"])
             .run(TOLERANT)
             .events(|info, _, event| {
                 let is_partial = event.get("partial") == Some(&Value::Bool(true));
@@ -149,6 +161,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             .expect_warning(),
         mutant("aoi-12-two-errors-per-line", "AOI-12.one-error-each")
             .describe("Each invalid line is reported twice.")
+            .violates(&["AOI-12.2-03"])
             .run(TOLERANT)
             .events(|info, counters, event| match of_import(info) {
                 true if is(&event, "aoi:error") && event.get("line_number").is_some() => {
@@ -167,11 +180,13 @@ pub fn mutants() -> Vec<AoiMutant> {
             .input(BAD_MIDDLE),
         mutant("aoi-12-lists-pass", "AOI-12.silent-skip")
             .describe("A list is imported as an item.")
+            .violates(&["AOI-12.2-02"])
             .run(IMPORT)
             .quirk(Quirk::NonObjectsPass)
             .input("{\"name\":\"a\"}\n[1]\n"),
         mutant("aoi-12-misspelt-passes", "AOI-12.silent-skip")
             .describe("A line with a misspelled field is imported.")
+            .violates(&["AOI-12.2-02"])
             .run(IMPORT)
             .quirk(Quirk::FieldTypesPass)
             .input("{\"nmae\":1}\n"),
@@ -192,6 +207,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             .input(LONG),
         mutant("aoi-12-framework-is-data", "AOI-12.upstream")
             .describe("The upstream meta event is treated as an invalid item.")
+            .violates(&["AOI-13-01", "AOI-13-02"])
             .run(IMPORT)
             .quirk(Quirk::FrameworkIsData)
             .quirk(Quirk::UnknownTypesFail)
@@ -204,16 +220,19 @@ pub fn mutants() -> Vec<AoiMutant> {
             .expect_warning(),
         mutant("aoi-12-rank-bad-lines-vanish", "AOI-12.silent-skip")
             .describe("`rank` silently skips invalid lines.")
+            .violates(&["AOI-12.2-02"])
             .run(&["rank", "--input-jsonl", "-"])
             .quirk(Quirk::BadLinesVanish)
             .input("{\"type\":\"hit\",\"id\":\"a\"}\nnot json\n"),
         mutant("aoi-12-mode-unsaid", "AOI-12.mode-manifest")
             .describe("The capabilities do not say how invalid lines are handled.")
+            .violates(&["AOI-12.2-01", "AOI-12.2-04"])
             .run(&["capabilities", "--output", "json"])
             .each_command(removes("input"))
             .expect_warning(),
         mutant("aoi-12-mode-misstated", "AOI-12.declared-mode")
             .describe("The capabilities say that invalid lines are tolerated by default.")
+            .violates(&["AOI-12.2-01"])
             .run(&["capabilities", "--output", "json"])
             .each_command(|command| {
                 if let Some(input) = command.get_mut("input") {

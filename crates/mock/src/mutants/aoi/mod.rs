@@ -26,6 +26,8 @@ pub use crate::model::ExpectedVerdict;
 
 /// How a mutant differs from the conforming tool.
 pub struct AoiDefect {
+    /// Requirements of the register that it violates. Empty if its rule decides only one.
+    pub violates: &'static [&'static str],
     /// Arguments of a run in which the defect is visible.
     pub run_args: &'static [&'static str],
     /// Environment of that run.

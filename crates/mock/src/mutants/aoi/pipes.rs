@@ -22,6 +22,7 @@ pub fn mutants() -> Vec<AoiMutant> {
     vec![
         mutant("aoi-10-pipe-python-trace", "AOI-10.pipe-trace")
             .describe("A closed pipe causes a Python traceback.")
+            .violates(&["AOI-7-01"])
             .pipe(|_| {
                 stderr(PYTHON);
                 1
@@ -29,6 +30,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             .at(RunCondition::ClosedPipe),
         mutant("aoi-10-pipe-rust-panic", "AOI-10.pipe-trace")
             .describe("A closed pipe causes a Rust panic.")
+            .violates(&["AOI-7-01"])
             .pipe(|_| {
                 stderr(RUST);
                 101
@@ -36,6 +38,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             .at(RunCondition::ClosedPipe),
         mutant("aoi-10-pipe-node-trace", "AOI-10.pipe-trace")
             .describe("A closed pipe causes an unhandled Node error.")
+            .violates(&["AOI-7-01"])
             .pipe(|_| {
                 stderr(NODE);
                 1
@@ -43,6 +46,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             .at(RunCondition::ClosedPipe),
         mutant("aoi-10-pipe-go-trace", "AOI-10.pipe-trace")
             .describe("A closed pipe causes a Go stack trace.")
+            .violates(&["AOI-7-01"])
             .pipe(|_| {
                 stderr(GO);
                 2
@@ -76,11 +80,13 @@ pub fn mutants() -> Vec<AoiMutant> {
             .at(RunCondition::ClosedStderr),
         mutant("aoi-10-ignores-interrupt", "AOI-10.signal-ignored")
             .describe("SIGINT is ignored.")
+            .violates(&["AOI-7-02"])
             .run(SLOW)
             .quirk(Quirk::IgnoresInterrupt)
             .at(INT),
         mutant("aoi-10-ignores-terminate", "AOI-10.signal-ignored")
             .describe("SIGTERM is ignored.")
+            .violates(&["AOI-7-02"])
             .run(SLOW)
             .quirk(Quirk::IgnoresTerminate)
             .at(TERM),
@@ -102,11 +108,13 @@ pub fn mutants() -> Vec<AoiMutant> {
             .at(TERM),
         mutant("aoi-10-interrupt-exits-one", "AOI-10.signal-exit")
             .describe("The exit code after SIGINT is 1.")
+            .violates(&["AOI-6-13", "AOI-7-03"])
             .run(SLOW)
             .exit(|info, code| if info.signal.is_some() { 1 } else { code })
             .at(INT),
         mutant("aoi-10-interrupted-is-ok", "AOI-10.interrupted-ok-true")
             .describe("The summary of an interrupted run reports a success.")
+            .violates(&["AOI-7-02"])
             .run(SLOW)
             .event_if(was_signaled, "aoi:summary", sets("ok", true))
             .at(INT),
@@ -115,6 +123,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             "AOI-10.interrupted-reason",
         )
         .describe("The summary of an interrupted run has no reason.")
+        .violates(&["AOI-7-02", "AOI-4.2-03"])
         .run(SLOW)
         .event("aoi:summary", removes("reason"))
         .at(INT),
@@ -123,6 +132,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             "AOI-10.interrupted-reason",
         )
         .describe("The summary of an interrupted run has the wrong reason.")
+        .violates(&["AOI-7-02"])
         .run(SLOW)
         .event_if(was_signaled, "aoi:summary", sets("reason", "stopped"))
         .at(TERM),
@@ -145,12 +155,14 @@ pub fn mutants() -> Vec<AoiMutant> {
             "AOI-10.no-interrupted-summary",
         )
         .describe("An interrupted run ends without a summary.")
+        .violates(&["AOI-7-02"])
         .run(SLOW)
         .instead_if(was_signaled, |_| Vec::new())
         .at(INT)
         .expect_warning(),
         mutant("aoi-10-dies-by-signal", "AOI-10.no-interrupted-summary")
             .describe("A signal kills the process without any output.")
+            .violates(&["AOI-7-02"])
             .run(SLOW)
             .quirk(Quirk::DiesBySignal)
             .at(TERM)
@@ -206,6 +218,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             .hangs(),
         mutant("aoi-10-watch-interrupted-ok", "AOI-10.interrupted-ok-true")
             .describe("The summary of an interrupted `watch` reports a success.")
+            .violates(&["AOI-4.2-03", "AOI-7-02"])
             .run(WATCH)
             .event_if(
                 |info| info.signal.is_some() && info.command == "watch",

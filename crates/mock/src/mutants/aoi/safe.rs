@@ -12,11 +12,13 @@ pub fn mutants() -> Vec<AoiMutant> {
     vec![
         mutant("aoi-06-deletes-without-confirm", "AOI-06.refuses")
             .describe("`delete` requires no confirmation.")
+            .violates(&["AOI-14.3-01", "AOI-16.1-10", "AOI-16.3-06"])
             .run(DELETE)
             .args(|args| with(args, "delete", "--confirm"))
             .after(ONE_ITEM),
         mutant("aoi-06-purges-without-confirm", "AOI-06.refuses")
             .describe("`purge` requires no confirmation.")
+            .violates(&["AOI-14.3-02"])
             .run(&["purge", "--confirm-count", "1"])
             .args(|args| with(args, "purge", "--confirm"))
             .after(ONE_ITEM),
@@ -27,6 +29,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             .after(ONE_ITEM),
         mutant("aoi-06-asks-on-stdin", "AOI-06.piped-yes")
             .describe("A `y` on stdin is accepted as a confirmation.")
+            .violates(&["AOI-14.3-01", "AOI-16.1-10"])
             .run(DELETE)
             .args(
                 |args| match lacks_confirm(&args) && says_yes(std::io::stdin()) {
@@ -38,6 +41,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             .after(ONE_ITEM),
         mutant("aoi-06-ci-is-yes", "AOI-06.environment")
             .describe("If `CI` is set, no confirmation is required.")
+            .violates(&["AOI-14.3-01", "AOI-16.1-10"])
             .run(DELETE)
             .args(|args| match is_set("CI") {
                 true => with(args, "delete", "--confirm"),
@@ -47,6 +51,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             .after(ONE_ITEM),
         mutant("aoi-06-yes-variable", "AOI-06.environment")
             .describe("If `YES` is set, no confirmation is required.")
+            .violates(&["AOI-14.3-01", "AOI-16.1-10"])
             .run(DELETE)
             .args(|args| match is_set("YES") {
                 true => with(args, "delete", "--confirm"),
@@ -56,6 +61,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             .after(ONE_ITEM),
         mutant("aoi-06-asks-on-terminal", "AOI-06.prompt")
             .describe("If there is a terminal, `delete` asks there and waits.")
+            .violates(&["AOI-1.3-01", "AOI-1.3-03"])
             .run(DELETE)
             .args(|args| {
                 let tty = std::fs::OpenOptions::new()
@@ -79,6 +85,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             .after(ONE_ITEM),
         mutant("aoi-06-waits-for-a-person", "AOI-06.prompt")
             .describe("Without a confirmation, `delete` waits forever.")
+            .violates(&["AOI-1.3-03"])
             .run(DELETE)
             .args(|args| match lacks_confirm(&args) {
                 true => hang(),
@@ -88,6 +95,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             .after(ONE_ITEM),
         mutant("aoi-06-refusal-exits-zero", "AOI-06.refuses")
             .describe("A rejected `delete` exits with code 0.")
+            .violates(&["AOI-14.3-01"])
             .run(DELETE)
             .exit(
                 |info, code| match info.command == "delete" && !info.has("--confirm") {
@@ -98,6 +106,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             .after(ONE_ITEM),
         mutant("aoi-06-refusal-is-ok", "AOI-06.refuses")
             .describe("The summary of a rejected `delete` reports a success.")
+            .violates(&["AOI-14.3-01"])
             .run(DELETE)
             .event_if(
                 |info| info.command == "delete" && info.failure == Some("usage"),
@@ -107,11 +116,13 @@ pub fn mutants() -> Vec<AoiMutant> {
             .after(ONE_ITEM),
         mutant("aoi-06-dry-run-deletes", "AOI-06.dry-run-effect")
             .describe("A dry run of `delete` deletes the item.")
+            .violates(&["AOI-16.1-08"])
             .run(DELETE_DRY)
             .quirk(Quirk::DryRunActs)
             .after(ONE_ITEM),
         mutant("aoi-06-dry-run-creates", "AOI-06.dry-run-effect")
             .describe("A dry run of `create` creates an item.")
+            .violates(&["AOI-16.1-08"])
             .run(&["create", "a", "--dry-run"])
             .args(|args| match args.iter().any(|word| word == "create") {
                 true => without(args, "--dry-run", false),
@@ -119,16 +130,19 @@ pub fn mutants() -> Vec<AoiMutant> {
             }),
         mutant("aoi-06-dry-run-without-plan", "AOI-06.dry-run-plan")
             .describe("A dry run has no plan.")
+            .violates(&["AOI-8.3-07", "AOI-14.2-02"])
             .run(DELETE_DRY)
             .drops("aoi:plan")
             .after(ONE_ITEM),
         mutant("aoi-06-dry-run-fails", "AOI-06.dry-run-plan")
             .describe("A dry run exits with code 1.")
+            .violates(&["AOI-16.1-08"])
             .run(DELETE_DRY)
             .exit(|info, code| if info.has("--dry-run") { 1 } else { code })
             .after(ONE_ITEM),
         mutant("aoi-06-dry-run-unknown", "AOI-06.dry-run-plan")
             .describe("`--dry-run` is advertised but unknown.")
+            .violates(&["AOI-14.2-01"])
             .run(DELETE_DRY)
             .args(|mut args| {
                 let flag = args.iter_mut().find(|word| *word == "--dry-run");
@@ -156,6 +170,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             .at(RunCondition::Browser),
         mutant("aoi-06-login-waits", "AOI-06.prompt")
             .describe("Without credentials, `fetch` waits for a login.")
+            .violates(&["AOI-1.3-01"])
             .run(&["fetch"])
             .start(
                 |info| match info.command == "fetch" && !is_set("MOCK_AOI_TOKEN") {

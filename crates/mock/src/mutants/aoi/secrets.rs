@@ -36,10 +36,12 @@ pub fn mutants() -> Vec<AoiMutant> {
     vec![
         mutant("aoi-09-token-in-meta", "AOI-09.flag-value")
             .describe("The token is in the meta event.")
+            .violates(&["AOI-11-02", "AOI-11-03"])
             .run(TOKEN)
             .events(|info, _, event| meta(info, "--token", event, |value| value.into())),
         mutant("aoi-09-inline-token-in-meta", "AOI-09.flag-value")
             .describe("A token after `=` is in the meta event.")
+            .violates(&["AOI-11-02", "AOI-11-03"])
             .run(&["search", "x", "--token=canary-4f1d9b7c"])
             .events(|info, _, event| {
                 let inline = info.args.iter().find(|word| word.starts_with("--token="));
@@ -50,10 +52,12 @@ pub fn mutants() -> Vec<AoiMutant> {
             }),
         mutant("aoi-09-header-in-meta", "AOI-09.header")
             .describe("The header is in the meta event.")
+            .violates(&["AOI-11-02", "AOI-11-05"])
             .run(HEADER)
             .events(|info, _, event| meta(info, "--header", event, |value| value.into())),
         mutant("aoi-09-header-half-masked", "AOI-09.header")
             .describe("Only the scheme of the header is hidden.")
+            .violates(&["AOI-11-02", "AOI-11-05"])
             .run(HEADER)
             .events(|info, _, event| {
                 meta(info, "--header", event, |header| {
@@ -62,6 +66,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             }),
         mutant("aoi-09-url-userinfo", "AOI-09.url-userinfo")
             .describe("The password of the URL is in the meta event.")
+            .violates(&["AOI-11-02", "AOI-11-04"])
             .run(URL)
             .events(|info, _, event| {
                 meta(info, "--url", event, |url| {
@@ -70,6 +75,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             }),
         mutant("aoi-09-url-signature", "AOI-09.url-query")
             .describe("The signature of the URL is in the meta event.")
+            .violates(&["AOI-11-02", "AOI-11-04"])
             .run(URL)
             .events(|info, _, event| {
                 meta(info, "--url", event, |url| match url.split_once('?') {
@@ -79,6 +85,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             }),
         mutant("aoi-09-url-in-warning", "AOI-09.url-query")
             .describe("A warning contains the whole URL.")
+            .violates(&["AOI-11-02", "AOI-11-04"])
             .run(URL)
             .events(|info, _, event| {
                 let url = info.value("--url").filter(|_| is(&event, "aoi:summary"));
@@ -95,10 +102,12 @@ pub fn mutants() -> Vec<AoiMutant> {
             }),
         mutant("aoi-09-unknown-flag-quoted", "AOI-09.flag-value")
             .describe("The error about an unknown flag contains its value.")
+            .violates(&["AOI-11-02", "AOI-11-03"])
             .run(UNKNOWN)
             .quirk(Quirk::QuotesFlagValues),
         mutant("aoi-09-change-shows-token", "AOI-09.flag-value")
             .describe("A mutating command repeats the token in its meta event.")
+            .violates(&["AOI-11-02", "AOI-11-03"])
             .run(&["create", "x", "--token", "canary-4f1d9b7c"])
             .events(|info, _, event| match info.command == "create" {
                 true => meta(info, "--token", event, |value| json!(value)),
@@ -110,6 +119,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             .quirk(Quirk::QuotesOperands),
         mutant("aoi-09-rejected-line-on-stderr", "AOI-09.flag-value")
             .describe("A usage error prints the whole command line to stderr.")
+            .violates(&["AOI-11-02", "AOI-11-03"])
             .run(UNKNOWN)
             .events(|info, _, event| {
                 if info.failure == Some("usage") && is(&event, "aoi:error") {
@@ -119,6 +129,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             }),
         mutant("aoi-09-debug-shows-token", "AOI-09.flag-value")
             .describe("With `--debug`, the token is printed to stderr.")
+            .violates(&["AOI-16.1-13", "AOI-11-02", "AOI-11-03"])
             .run(&["search", "x", "--token", "canary-4f1d9b7c", "--debug"])
             .start(|info| {
                 if let (true, Some(token)) = (info.has("--debug"), info.value("--token")) {
@@ -130,6 +141,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             }),
         mutant("aoi-09-log-shows-token", "AOI-09.flag-value")
             .describe("The token is printed to stderr in every run.")
+            .violates(&["AOI-11-02", "AOI-11-03"])
             .run(TOKEN)
             .start(|info| {
                 if let Some(token) = info.value("--token") {
@@ -139,6 +151,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             }),
         mutant("aoi-09-environment-dump", "AOI-09.environment")
             .describe("With `--debug`, the environment is printed to stderr.")
+            .violates(&["AOI-11-06", "AOI-16.1-13"])
             .run(&["search", "x", "--debug"])
             .start(|info| {
                 if info.has("--debug") {
@@ -152,6 +165,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             .env("AWS_SECRET_ACCESS_KEY", "canary-4f1d9b7c"),
         mutant("aoi-09-doctor-shows-variable", "AOI-09.environment")
             .describe("`doctor` shows the token from the environment.")
+            .violates(&["AOI-11-06"])
             .run(&["doctor"])
             .events(|_, _, event| match std::env::var("MOCK_AOI_TOKEN") {
                 Ok(token) if text(&event, "name") == "credentials" => on("aoi:check", event, |e| {
@@ -162,6 +176,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             .env("MOCK_AOI_TOKEN", "canary-4f1d9b7c"),
         mutant("aoi-09-fetch-shows-variable", "AOI-09.environment")
             .describe("`fetch` shows the token from the environment in its meta event.")
+            .violates(&["AOI-8.3-02", "AOI-11-06"])
             .run(&["fetch"])
             .events(|info, _, event| match std::env::var("MOCK_AOI_TOKEN") {
                 Ok(token) if info.command == "fetch" => {
@@ -172,6 +187,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             .env("MOCK_AOI_TOKEN", "canary-4f1d9b7c"),
         mutant("aoi-09-base64", "AOI-09.flag-value")
             .describe("The token is in the meta event, encoded as base64.")
+            .violates(&["AOI-11-02", "AOI-11-03"])
             .run(TOKEN)
             .events(|info, _, event| {
                 meta(info, "--token", event, |token| {
@@ -180,6 +196,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             }),
         mutant("aoi-09-hexadecimal", "AOI-09.flag-value")
             .describe("The token is in the meta event, encoded as hexadecimal digits.")
+            .violates(&["AOI-11-02", "AOI-11-03"])
             .run(TOKEN)
             .events(|info, _, event| {
                 meta(info, "--token", event, |token| {
@@ -192,6 +209,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             }),
         mutant("aoi-09-percent", "AOI-09.flag-value")
             .describe("The token is in the meta event, percent-encoded.")
+            .violates(&["AOI-11-02", "AOI-11-03"])
             .run(TOKEN)
             .events(|info, _, event| {
                 meta(info, "--token", event, |token| {
@@ -204,6 +222,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             }),
         mutant("aoi-09-reversed", "AOI-09.flag-value")
             .describe("The token is in the meta event, reversed.")
+            .violates(&["AOI-11-02", "AOI-11-03"])
             .run(TOKEN)
             .events(|info, _, event| {
                 meta(info, "--token", event, |token| {
@@ -212,6 +231,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             }),
         mutant("aoi-09-half-a-token", "AOI-09.flag-value")
             .describe("All but the last four characters of the token are shown.")
+            .violates(&["AOI-11-02", "AOI-11-03"])
             .run(TOKEN)
             .events(|info, _, event| {
                 meta(info, "--token", event, |token| {
@@ -221,6 +241,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             }),
         mutant("aoi-09-token-in-cursor", "AOI-09.flag-value")
             .describe("The cursor contains the token.")
+            .violates(&["AOI-11-02", "AOI-11-03"])
             .run(TOKEN)
             .events(|info, _, event| match info.value("--token") {
                 Some(token) if event.get("next_cursor").is_some_and(Value::is_string) => {
@@ -231,6 +252,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             }),
         mutant("aoi-09-token-in-trace-id", "AOI-09.flag-value")
             .describe("The token is the trace id.")
+            .violates(&["AOI-11-02", "AOI-11-03"])
             .run(TOKEN)
             .events(|info, _, mut event| {
                 let has_trace = event.get("trace_id").is_some();

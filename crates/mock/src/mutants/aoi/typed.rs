@@ -8,46 +8,59 @@ pub fn mutants() -> Vec<AoiMutant> {
     vec![
         mutant("aoi-02-no-type", "AOI-02.type")
             .describe("Hits have no type.")
+            .violates(&["AOI-2-03", "AOI-8.1-01"])
             .event("hit", removes("type")),
         mutant("aoi-02-empty-type", "AOI-02.type")
             .describe("The type of a hit is an empty string.")
+            .violates(&["AOI-2-03", "AOI-8.1-01"])
             .event("hit", sets("type", "")),
         mutant("aoi-02-type-is-number", "AOI-02.type")
             .describe("The type of a hit is a number.")
+            .violates(&["AOI-2-03", "AOI-8.1-01"])
             .event("hit", sets("type", 7)),
         mutant("aoi-02-type-is-null", "AOI-02.type")
             .describe("The type of an entry is null.")
+            .violates(&["AOI-2-03", "AOI-8.1-01"])
             .run(&["get", "doc-001"])
             .event("entry", sets("type", Value::Null)),
         mutant("aoi-02-arrays", "AOI-02.object")
             .describe("A hit is a list instead of an object.")
+            .violates(&["AOI-2-02", "AOI-13.1-02"])
             .instead("hit", |event| send(json!(["hit", text(&event, "id")]))),
         mutant("aoi-02-bare-text", "AOI-02.object")
             .describe("There is a JSON string between the events.")
+            .violates(&["AOI-2-02", "AOI-13.1-02"])
             .before("hit", "\"loading\"\n"),
         mutant("aoi-02-banner", "AOI-02.prose")
             .describe("There is a greeting before the events.")
+            .violates(&["AOI-1.2-02", "AOI-2-04", "AOI-1-02"])
             .before("aoi:meta", "mock-aoi 3.7.1, hello\n"),
         mutant("aoi-02-prose-between", "AOI-02.prose")
             .describe("There is a line of text between the events.")
+            .violates(&["AOI-2-08"])
             .before("hit", "Searching...\n"),
         mutant("aoi-02-prose-at-the-end", "AOI-02.prose")
             .describe("There is a line of text before the summary.")
+            .violates(&["AOI-2-08"])
             .before("aoi:summary", "Done.\n"),
         mutant("aoi-02-progress-bar", "AOI-02.prose")
             .describe("A progress bar is printed to stdout.")
+            .violates(&["AOI-2-07", "AOI-1.2-02"])
             .before("hit", "\r[#####     ] 50%\r\n"),
         mutant("aoi-02-markdown", "AOI-02.prose")
             .describe("There is a heading before the results.")
+            .violates(&["AOI-2-05"])
             .before("hit", "## Results\n"),
         mutant("aoi-02-plain-warning", "AOI-02.prose")
             .describe("The warning of `doctor` is a line of text.")
+            .violates(&["AOI-2-10"])
             .run(&["doctor"])
             .instead("aoi:summary", |event| {
                 vec![raw("warning: the clock is late\n"), EventFrame::Json(event)]
             }),
         mutant("aoi-02-debug-on-stdout", "AOI-02.prose")
             .describe("With `--debug`, diagnostics are printed to stdout.")
+            .violates(&["AOI-2-08"])
             .run(&["search", "x", "--debug"])
             .events(|info, counters, event| match info.has("--debug") {
                 true => before("hit", "DEBUG cache miss\n", counters, event),
@@ -55,6 +68,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             }),
         mutant("aoi-02-trace-on-stdout", "AOI-02.prose")
             .describe("An error prints a stack trace to stdout.")
+            .violates(&["AOI-2-09"])
             .run(&["get", "absent"])
             .events(|info, counters, event| match info.failure {
                 Some("not_found") => {
@@ -65,9 +79,11 @@ pub fn mutants() -> Vec<AoiMutant> {
             }),
         mutant("aoi-02-coloured", "AOI-02.control")
             .describe("Hits are printed in color.")
+            .violates(&["AOI-2-06"])
             .hit_lines(|text| format!("\u{1b}[32m{}\u{1b}[0m\n", text.trim_end())),
         mutant("aoi-02-coloured-when-forced", "AOI-02.control")
             .describe("With `FORCE_COLOR`, hits are printed in color.")
+            .violates(&["AOI-2-06", "AOI-16.1-12"])
             .lines(
                 |_, line| match is_set("FORCE_COLOR") || is_set("CLICOLOR_FORCE") {
                     true => hits(line, |text| {
@@ -79,6 +95,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             .env("FORCE_COLOR", "3"),
         mutant("aoi-02-coloured-on-terminal", "AOI-02.control")
             .describe("On a terminal, hits are printed in color.")
+            .violates(&["AOI-2-06"])
             .lines(
                 |_, line| match std::io::IsTerminal::is_terminal(&std::io::stdout()) {
                     true => hits(line, |text| {
@@ -124,21 +141,26 @@ pub fn mutants() -> Vec<AoiMutant> {
             .lines(|_, line| hits(line, |text| text.replacen('{', "{\"id\":\"doc-000\",", 1))),
         mutant("aoi-02-nan", "AOI-02.object")
             .describe("The score of a hit is NaN.")
+            .violates(&["AOI-2-02", "AOI-13.1-02"])
             .hit_lines(|text| text.replacen("\"score\":", "\"score\":NaN,\"points\":", 1)),
         mutant("aoi-02-infinity", "AOI-02.object")
             .describe("The score of a hit is infinite.")
+            .violates(&["AOI-2-02", "AOI-13.1-02"])
             .hit_lines(|text| text.replacen("\"score\":", "\"score\":Infinity,\"points\":", 1)),
         mutant("aoi-02-lone-surrogate", "AOI-02.strict-json")
             .describe("Titles contain a lone surrogate.")
             .hit_lines(|text| text.replacen("On ", "\\ud800 ", 1)),
         mutant("aoi-02-two-on-a-line", "AOI-02.object")
             .describe("Two objects are on one line.")
+            .violates(&["AOI-2-02", "AOI-13.1-02"])
             .hit_lines(|text| format!("{} {{\"type\":\"hit\"}}\n", text.trim_end())),
         mutant("aoi-02-pretty-printed", "AOI-02.object")
             .describe("Hits are spread over several lines.")
+            .violates(&["AOI-2-02", "AOI-13.1-02"])
             .instead("hit", |event| vec![raw(format!("{event:#}\n"))]),
         mutant("aoi-02-one-big-array", "AOI-02.object")
             .describe("The events are the items of one list.")
+            .violates(&["AOI-1-01", "AOI-16.1-03", "AOI-2-02", "AOI-21-01"])
             .events(|_, _, event| match text(&event, "type") {
                 "aoi:meta" => vec![raw(format!("[{event},\n"))],
                 "aoi:summary" => vec![raw(format!("{event}]\n"))],
@@ -146,9 +168,11 @@ pub fn mutants() -> Vec<AoiMutant> {
             }),
         mutant("aoi-02-trailing-comma", "AOI-02.object")
             .describe("There is a comma before the last brace of a hit.")
+            .violates(&["AOI-2-02", "AOI-13.1-02"])
             .hit_lines(|text| text.replacen("}\n", ",}\n", 1)),
         mutant("aoi-02-single-quotes", "AOI-02.object")
             .describe("Hits are written in Python syntax with single quotes.")
+            .violates(&["AOI-1-01", "AOI-16.1-03"])
             .hit_lines(|text| text.replace('"', "'")),
         mutant("aoi-02-nul", "AOI-02.control")
             .describe("A NUL byte ends each hit.")
@@ -158,9 +182,11 @@ pub fn mutants() -> Vec<AoiMutant> {
             .hit_lines(|text| text.replacen("On ", "On\u{7f} ", 1)),
         mutant("aoi-02-reserved-summary", "AOI-02.reserved-type")
             .describe("A custom event has the type `summary`.")
+            .violates(&["AOI-8.2-03", "AOI-8.2-04", "AOI-8.2-05"])
             .before("hit", "{\"type\":\"summary\",\"text\":\"about agents\"}\n"),
         mutant("aoi-02-reserved-error", "AOI-02.reserved-type")
             .describe("A custom event has the type `error`.")
+            .violates(&["AOI-8.2-03", "AOI-8.2-04", "AOI-8.2-05"])
             .before("hit", "{\"type\":\"error\",\"text\":\"a cache miss\"}\n"),
         mutant("aoi-02-unprefixed", "AOI-02.legacy-unprefixed")
             .describe("Framework events have no prefix, as in older drafts.")

@@ -11,6 +11,7 @@ pub fn mutants() -> Vec<AoiMutant> {
     vec![
         mutant("aoi-13-version-unsaid", "AOI-13.version-missing")
             .describe("The meta event does not contain the schema version.")
+            .violates(&["AOI-5-02", "AOI-8.1-03"])
             .event("aoi:meta", removes("schema_version")),
         mutant("aoi-13-version-number", "AOI-13.version-type")
             .describe("The schema version is a number.")
@@ -23,6 +24,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             }),
         mutant("aoi-13-version-undeclared", "AOI-13.version-undeclared")
             .describe("The capabilities do not list the schema version.")
+            .violates(&["AOI-17-03"])
             .events(|info, _, event| {
                 let version = format!("{}.9.9", info.major);
                 on("aoi:meta", event, |e| set(e, "schema_version", version))
@@ -37,6 +39,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             }),
         mutant("aoi-13-version-ignored", "AOI-13.not-honoured")
             .describe("`--schema-version` has no effect on a search.")
+            .violates(&["AOI-16.1-04", "AOI-5.1-02"])
             .run(FIRST)
             .args(|args| {
                 let is_discovery = args
@@ -49,6 +52,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             }),
         mutant("aoi-13-accept-ignored", "AOI-13.not-honoured")
             .describe("`--accept-schema` has no effect.")
+            .violates(&["AOI-5.1-02"])
             .run(&[
                 "search",
                 "x",
@@ -58,17 +62,21 @@ pub fn mutants() -> Vec<AoiMutant> {
             .without("--accept-schema", true),
         mutant("aoi-13-only-meta-changes", "AOI-13.events-differ")
             .describe("The meta event says version 1, but the events have version 2.")
+            .violates(&["AOI-5.1-02", "AOI-19-02"])
             .run(FIRST)
             .quirk(Quirk::EventsOfVersionTwo),
         mutant("aoi-13-only-events-change", "AOI-13.not-honoured")
             .describe("The events have version 1, but the meta event says 2.0.0.")
+            .violates(&["AOI-16.1-04", "AOI-5.1-02"])
             .run(FIRST)
             .event("aoi:meta", sets("schema_version", "2.0.0")),
         mutant("aoi-13-default-events-old", "AOI-13.events-differ")
             .describe("The meta event says version 2, but the events have version 1.")
+            .violates(&["AOI-5.1-02"])
             .quirk(Quirk::EventsOfVersionOne),
         mutant("aoi-13-unsupported-is-default", "AOI-13.unsupported-served")
             .describe("An unsupported version returns the default.")
+            .violates(&["AOI-16.1-04"])
             .run(NONE)
             .quirk(Quirk::UnknownVersionIsDefault),
         mutant("aoi-13-unsupported-exits-zero", "AOI-13.unsupported-exit")
@@ -100,6 +108,7 @@ pub fn mutants() -> Vec<AoiMutant> {
         .quirk(Quirk::UnknownVersionAfterData),
         mutant("aoi-13-short-form-fails", "AOI-13.not-honoured")
             .describe("Only full version numbers are accepted.")
+            .violates(&["AOI-16.1-04", "AOI-5.1-02"])
             .run(FIRST)
             .quirk(Quirk::ShortVersionFails),
         mutant("aoi-13-other-name-passes", "AOI-13.name-ignored")
@@ -109,6 +118,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             .expect_warning(),
         mutant("aoi-13-schemas-are-one", "AOI-13.schemas-identical")
             .describe("The schemas of version 1 and version 2 are the same.")
+            .violates(&["AOI-10.1-02", "AOI-19-02"])
             .run(&["schema", "--schema-version", "1"])
             .args(|args| {
                 match args
@@ -125,6 +135,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             .expect_warning(),
         mutant("aoi-13-declared-not-offered", "AOI-13.not-honoured")
             .describe("The capabilities list a version that the tool rejects.")
+            .violates(&["AOI-16.1-04", "AOI-5.1-02"])
             .run(&["capabilities", "--output", "json"])
             .document(|document| {
                 let versions = document.pointer_mut("/schemas/0/versions");
