@@ -62,6 +62,7 @@ fn of<'l>(lines: &'l [Value], kind: &str) -> Vec<&'l Value> {
 #[test]
 #[ignore = "needs what tests/interop/run installs"]
 fn typescript_sdk_example_agent() {
+    agentproto_suites::proves!("A44-CONF-06");
     let script = installed("node_modules/@agentclientprotocol/sdk/dist/examples/agent.js");
     let bundle = |_: &Path| {
         format!(
@@ -82,6 +83,7 @@ fn typescript_sdk_example_agent() {
 #[test]
 #[ignore = "needs what tests/interop/run installs"]
 fn python_sdk_echo_agent() {
+    agentproto_suites::proves!("A44-CONF-06");
     let script = installed("python/echo_agent.py");
     let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/interop/venv/bin/python3");
     let bundle = |dir: &Path| {

@@ -249,6 +249,7 @@ async fn a_time_limit_kills() {
 /// A29-SBX-12.
 #[tokio::test]
 async fn a_child_can_have_a_terminal() {
+    agentproto_suites::proves!("A29-SBX-12");
     for backend in children::ALL {
         let mut plan = native(&["/bin/sh", "-c", "test -t 0 && test -t 1 && stty size"]);
         plan.tty = true;

@@ -65,6 +65,7 @@ fn explain_lists_every_clause_in_every_format() {
 /// A29-SEC-05: a clause that cannot be enforced stops the run, and the error names the clause.
 #[test]
 fn an_unenforceable_clause_is_refused_and_named() {
+    agentproto_suites::proves!("A29-SEC-05");
     let dir = dir();
     dir.write(
         "later.yaml",
@@ -112,6 +113,7 @@ fn each_refusal_has_its_exit_code() {
 /// caused it.
 #[test]
 fn a_run_passes_through_streams_and_exit_code() {
+    agentproto_suites::proves!("A29-SBX-01");
     let dir = dir();
     let run = |args: &[&str]| {
         let mut all = vec!["sandbox", "run", "reader.yaml", "--"];
@@ -202,6 +204,7 @@ fn every_decision_is_audited() {
 /// interface.
 #[test]
 fn an_inbound_url_is_exposed() {
+    agentproto_suites::proves!("A29-SBX-04");
     let port = TcpListener::bind("127.0.0.1:0")
         .and_then(|l| l.local_addr())
         .expect("a port")

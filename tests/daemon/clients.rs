@@ -79,6 +79,7 @@ fn without_a_daemon_there_is_a_hint() {
 // A46-REF-05.
 #[test]
 fn sessions_are_listed_in_every_format() {
+    agentproto_suites::proves!("A46-REF-05");
     let host = Served::new();
     let dir = host.dir.path();
     assert_eq!(said(&run(dir, &["sessions"]), 0), "no sessions\n");
@@ -134,6 +135,7 @@ fn sessions_are_listed_in_every_format() {
 
 #[test]
 fn watch_reports_every_change_until_it_is_stopped() {
+    agentproto_suites::proves!("A46-REF-05");
     let host = Served::new();
     let mut watch = command(host.dir.path())
         .args(["sessions", "--watch", "-o", "jsonl"])
@@ -367,6 +369,7 @@ fn the_live_table_is_updated() {
 // A46-MODEL-12, A46-SSE-05: a host that sends unknown fields and events.
 #[test]
 fn unknown_fields_and_events_are_ignored() {
+    agentproto_suites::proves!("A46-MODEL-12", "A46-SSE-05");
     let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
     let url = format!("http://{}", listener.local_addr().expect("bound"));
     let session = json!({
@@ -410,6 +413,18 @@ fn unknown_fields_and_events_are_ignored() {
 // A46-REF-04, A46-WS-01 to 07.
 #[test]
 fn workspaces_are_managed_with_and_without_a_host() {
+    agentproto_suites::proves!(
+        "A46-WS-01",
+        "A46-WS-02",
+        "A46-WS-03",
+        "A46-WS-05",
+        "A46-WS-06",
+        "A46-WS-07",
+        "A46-SPAWN-02",
+        "A46-SPAWN-03",
+        "A46-REF-03",
+        "A46-REF-04"
+    );
     let dir = TempDir::new().expect("a directory");
     let place = dir.path().to_owned();
     let (a, b) = (place.join("My Project"), place.join("other"));
@@ -546,6 +561,7 @@ fn concurrent_workspace_changes_are_all_kept() {
 // A46-COMPAT-01: `run` works without the daemon.
 #[test]
 fn run_does_not_register_a_session() {
+    agentproto_suites::proves!("A46-COMPAT-01");
     let host = Served::new();
     let ran = run(host.dir.path(), &["run", "mock-acp", "--prompt", "hello"]);
     assert!(said(&ran, 0).contains("You said: hello"), "{ran:?}");

@@ -8,6 +8,15 @@ use tempfile::TempDir;
 // A46-STATUS-01, 04, 05: a session from spawn to delete.
 #[test]
 fn a_session_from_spawn_to_delete() {
+    agentproto_suites::proves!(
+        "A46-SPAWN-01",
+        "A46-SPAWN-03",
+        "A46-SPAWN-04",
+        "A46-SPAWN-05",
+        "A46-TURN-06",
+        "A46-MODEL-12",
+        "A46-REF-01"
+    );
     let host = Served::new();
     assert_eq!(host.get("/sessions").json(), json!({ "sessions": [] }));
     let cwd = work(host.dir.path());

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 // A46-STATUS-06.
 #[test]
 fn a_signal_ends_the_sessions_and_is_reported() {
+    agentproto_suites::proves!("A46-STATUS-06", "A46-REF-02");
     let host = Served::new();
     let id = host.running("default");
     let busy = host.running("default");

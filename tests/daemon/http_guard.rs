@@ -362,6 +362,7 @@ fn a_public_address_requires_tls_or_a_flag() {
 // A46-SEC-06: remote clients can only use registered workspaces.
 #[test]
 fn remote_clients_can_only_use_registered_workspaces() {
+    agentproto_suites::proves!("A46-SEC-06");
     if !network::entered("http_guard::remote_clients_can_only_use_registered_workspaces") {
         return;
     }

@@ -60,6 +60,7 @@ fn a_reader_resumes_from_ring_log_and_after_a_restart() {
 
 #[test]
 fn every_kind_of_event_has_the_expected_fields() {
+    agentproto_suites::proves!("A46-SSE-04", "A46-PROJ-09");
     let host = Served::new();
     let id = host.running("default");
     for prompt in ["a thought", "use a tool", "hello"] {

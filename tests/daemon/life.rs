@@ -121,6 +121,7 @@ async fn a_killed_turn_ends_exactly_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_crash_during_a_turn_is_an_error() {
+    agentproto_suites::proves!("A46-STATUS-07", "A46-STATUS-08", "A46-PROJ-08");
     let host = Host::new();
     let session = host.running("crash").await;
     let follower = host
@@ -150,6 +151,7 @@ async fn an_agent_crash_during_a_turn_is_an_error() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_that_cannot_start_is_an_error_after_the_spawn() {
+    agentproto_suites::proves!("A46-STATUS-02");
     let host = Host::new();
     let session = host.running("exit-at-once").await;
     assert_eq!(session.status, SessionStatus::Error);
@@ -269,6 +271,7 @@ async fn a_question_stays_open_until_it_is_answered() {
 // A46-SCOPE-03: adapters of every protocol arm work through the same routes.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_protocol_arm() {
+    agentproto_suites::proves!("A46-SCOPE-02", "A46-SCOPE-03", "A46-STATUS-06");
     let host = Host::new();
     for adapter in ["mock-acp", "mock-mcp", "mock-repl"] {
         let session = host.spawn(host.request(adapter)).await.expect("spawned");
@@ -298,6 +301,7 @@ async fn every_protocol_arm() {
 // A46-STATUS-03.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_that_exits_between_turns_has_status_exited() {
+    agentproto_suites::proves!("A46-STATUS-03");
     let host = Host::new();
     super::host::adapter(host.dir.path(), "sleepy", |text| {
         text.replace("idle_timeout_ms: 600000", "idle_timeout_ms: 200")
@@ -322,6 +326,7 @@ async fn an_agent_that_exits_between_turns_has_status_exited() {
 // A46-SEC-04: a secret given to the agent does not appear in the output.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_secret_does_not_reach_the_ring_buffer() {
+    agentproto_suites::proves!("A46-SEC-04", "A45-AUTH-05");
     let mut host = Host::new();
     host.with_secret("hunter22-of-the-test");
     let session = host.spawn(host.request("keyed")).await.expect("spawned");

@@ -71,6 +71,7 @@ async fn ask(
 /// A29-SBX-02: the same probe that is refused reaches the host once it is listed.
 #[tokio::test(flavor = "multi_thread")]
 async fn only_listed_hosts() {
+    agentproto_suites::proves!("A29-PRIN-02", "A29-SBX-02");
     for backend in backends() {
         only_listed_hosts_by(backend).await;
     }

@@ -8,6 +8,7 @@ use crate::world::{Host, World};
 /// A29-SBX-10, A29-SBX-11, A45-SEC-05.
 #[tokio::test]
 async fn only_the_declared_variables_are_passed() {
+    agentproto_suites::proves!("A29-SBX-10", "A29-SBX-11");
     let host = Host::new();
     let world = World::new(&host);
     let case = wall("environment", "", "A29-SBX-10 A29-SBX-11", Escapes);

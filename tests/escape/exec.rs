@@ -39,6 +39,7 @@ const WRITABLE: [[&str; 3]; 3] = [
 
 #[tokio::test]
 async fn only_listed_programs() {
+    agentproto_suites::proves!("A29-PRIN-02", "A29-SBX-09", "A29-SEC-04");
     let mut cases = unlisted();
     cases.push(wall("run", "{other}/unlisted", LIST, Escapes));
     cases.push(wall("posix_spawn", "{other}/unlisted", LIST, Escapes));
@@ -52,6 +53,7 @@ async fn only_listed_programs() {
 
 #[tokio::test]
 async fn no_processes_are_allowed() {
+    agentproto_suites::proves!("A29-SBX-08", "A29-SEC-04");
     let mut cases = unlisted();
     cases.extend([
         wall("fork", "", FORK, Escapes),

@@ -315,16 +315,19 @@ async fn listed_created_by_the_host() {
 
 #[tokio::test]
 async fn listed_denied() {
+    agentproto_suites::proves!("A29-SBX-07", "A29-SEC-04");
     run("deny/29", listed, &denied()).await;
 }
 
 #[tokio::test]
 async fn listed_unseen() {
+    agentproto_suites::proves!("A29-PRIN-02", "A29-SBX-06", "A29-SEC-04");
     run("read/29", listed, &unseen()).await;
 }
 
 #[tokio::test]
 async fn listed_unwritable() {
+    agentproto_suites::proves!("A29-SBX-01", "A29-SBX-06");
     run("write/29", listed, &unwritable()).await;
 }
 

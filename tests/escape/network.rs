@@ -44,6 +44,7 @@ fn cases() -> Vec<Case> {
 
 #[tokio::test]
 async fn listed_network() {
+    agentproto_suites::proves!("A29-PRIN-02", "A29-SBX-02", "A29-SEC-04");
     run("network/29", listed, &cases()).await;
 }
 

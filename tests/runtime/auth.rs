@@ -21,6 +21,7 @@ fn pair(name: &str, value: &str) -> (OsString, OsString) {
 /// A29-OPT-04.
 #[tokio::test]
 async fn without_auth_no_login_is_required() {
+    agentproto_suites::proves!("A29-OPT-04");
     let bench = Bench::new("");
     assert_eq!(
         auth::ensure(&bench.alone(), &bench.bin())
@@ -34,6 +35,7 @@ async fn without_auth_no_login_is_required() {
 /// A45-AUTH-03, A29-LOGIN-05: the missing variable is named, and one of several is enough.
 #[tokio::test]
 async fn a_missing_variable_is_named_and_a_given_one_is_passed() {
+    agentproto_suites::proves!("A29-LOGIN-05", "A45-AUTH-03");
     let blocks = "auth: { state: { env: [PROBE_KEY, OTHER_KEY] } }\n";
     let mut bench = Bench::new(blocks);
     let fault = auth::ensure(&bench.alone(), &bench.bin())
@@ -64,6 +66,13 @@ const LOGIN: &str = "auth:\n  state: { paths: [], env: [PROBE_KEY] }\n  login:\n
 /// A29-LOGIN-01 to -04, A29-LOGIN-09, A29-AUTH-07.
 #[tokio::test]
 async fn login_states_from_unknown_to_authed_and_back() {
+    agentproto_suites::proves!(
+        "A29-AUTH-07",
+        "A29-AUTH-11",
+        "A29-LOGIN-04",
+        "A29-LOGIN-05",
+        "A29-LOGIN-06"
+    );
     let blocks = format!("{LOGIN}  expiry: {{ detect: 'exit_code:4' }}\n");
     let bench = Bench::new(&blocks);
     let ctx = bench.alone();
@@ -130,6 +139,7 @@ async fn a_mapped_exit_code_means_expiry() {
 /// A29-AUTH-05, A29-LOGIN-08: the user is asked, and an interactive login never runs unattended.
 #[tokio::test]
 async fn logins_need_consent_or_a_terminal() {
+    agentproto_suites::proves!("A29-AUTH-05", "A29-LOGIN-08");
     let mut bench = Bench::new(LOGIN);
     let no = Person::answering(&["false"]);
     let fault = auth::ensure(&bench.with(no.clone()), &bench.bin())
@@ -184,6 +194,7 @@ async fn failed_and_unconfirmed_logins_are_reported() {
 /// A29-AUTH-09, A29-LOGIN-07, A29-DEFCLI-08.
 #[tokio::test]
 async fn refresh_runs_when_due() {
+    agentproto_suites::proves!("A29-AUTH-09", "A29-LOGIN-07");
     let blocks = |cmd: &str| {
         format!(
             "{LOGIN}  refresh: {{ cmd: '{cmd}', every: PT1H }}\n  expiry: {{ detect: 'exit_code:4' }}\n"
@@ -261,6 +272,7 @@ async fn a_login_with_a_callback() {
 /// A29-SEC-06, A29-SEC-07.
 #[tokio::test]
 async fn a_callback_accepts_one_request_and_refuses_others() {
+    agentproto_suites::proves!("A29-SEC-06", "A29-SEC-07");
     let origins = ["https://login.example".to_owned()];
     let callback = Callback::open(None, None, &origins).await.expect("open");
     let (port, path) = parts(&callback.url());
@@ -318,6 +330,7 @@ async fn a_callback_accepts_one_request_and_refuses_others() {
 
 #[tokio::test]
 async fn a_callback_with_its_own_state_and_a_timeout() {
+    agentproto_suites::proves!("A29-SEC-06");
     let callback = Callback::open(Some("/cb"), Some("s3cr3t".into()), &[])
         .await
         .expect("open");
@@ -423,6 +436,7 @@ fn auth_commands_in_machine_mode() {
 /// A29-AUTH-05: an interactive login runs on the user's terminal.
 #[test]
 fn an_interactive_login_at_a_terminal() {
+    agentproto_suites::proves!("A29-AUTH-05");
     let bench = Bench::new(
         "auth:\n  login:\n    cmd: 'printf \"name? \"; read name; echo $name > session'\n    interactive: true\n    completes_when: { cmd: tool has session }\n",
     );

@@ -10,6 +10,13 @@ fn argv(place: &Place, args: &[&str]) -> String {
 
 #[test]
 fn the_order_of_patches_does_not_depend_on_the_order_of_flags() {
+    agentproto_suites::proves!(
+        "A45-MODE-03",
+        "A45-MODE-04",
+        "A45-OPT-02",
+        "A45-OPT-05",
+        "A45-OPT-07"
+    );
     let place = Place::new();
     let patched = argv(
         &place,
@@ -36,6 +43,7 @@ fn the_order_of_patches_does_not_depend_on_the_order_of_flags() {
 
 #[test]
 fn defaults_add_no_arguments() {
+    agentproto_suites::proves!("A45-MODE-05", "A45-OPT-04", "A45-OPT-07");
     let place = Place::new();
     for args in [
         &[][..],
@@ -57,6 +65,7 @@ fn defaults_add_no_arguments() {
 
 #[test]
 fn modes_and_options_set_environment_variables() {
+    agentproto_suites::proves!("A45-MODE-03", "A45-OPT-08");
     let place = Place::new();
     let ran = place.run(
         "mock-acp",
@@ -72,6 +81,7 @@ fn modes_and_options_set_environment_variables() {
 
 #[test]
 fn unknown_choices_are_refused_before_anything_runs() {
+    agentproto_suites::proves!("A45-MODE-06", "A45-OPT-09", "A45-OPT-10", "A45-CONT-10");
     let place = Place::new();
     for (args, code, hint) in [
         (&["--mode", "carefull"][..], "MODE_UNKNOWN", "careful"),
@@ -105,6 +115,7 @@ fn unknown_choices_are_refused_before_anything_runs() {
 
 #[test]
 fn the_command_line_overrides_an_operator() {
+    agentproto_suites::proves!("A45-MODE-02", "A45-OPT-09");
     let place = Place::new();
     let operator = |config: &str| {
         let path = place.path("OPERATOR.md");

@@ -28,6 +28,15 @@ fn valid(ran: &Ran) {
 
 #[test]
 fn each_bundled_agent_streams_text() {
+    agentproto_suites::proves!(
+        "A45-EVT-01",
+        "A45-EVT-02",
+        "A45-EVT-07",
+        "A45-EVT-09",
+        "A45-EVT-10",
+        "A45-API-02",
+        "A45-API-05"
+    );
     let place = Place::new();
     for target in ["mock-acp", "mock-mcp", "mock-repl"] {
         let ran = place.run(target, &["--prompt", "hello"]);
@@ -70,6 +79,7 @@ fn the_prompt_can_be_read_from_stdin() {
 
 #[test]
 fn stages_are_in_order() {
+    agentproto_suites::proves!("A44-LIFEC-01", "A45-LIFE-05", "A45-LIFE-06", "A45-LIFE-08");
     let place = Place::new();
     let ran = place.run("mock-acp", &["--prompt", "hello"]);
     let mut stages: Vec<String> = Vec::new();
@@ -95,6 +105,7 @@ fn stages_are_in_order() {
 
 #[test]
 fn tools_thoughts_and_plans() {
+    agentproto_suites::proves!("A45-EVT-03", "A45-EVT-04", "A45-EVT-05", "A44-REF-02");
     let place = Place::new();
     for target in ["mock-acp", "mock-mcp"] {
         let ran = place.run(target, &["--prompt", "use a tool"]);
@@ -133,6 +144,7 @@ fn tools_thoughts_and_plans() {
 
 #[test]
 fn every_stop_reason_is_passed_on() {
+    agentproto_suites::proves!("A45-EVT-07");
     let place = Place::new();
     for reason in [
         "end_turn",
@@ -152,6 +164,7 @@ fn every_stop_reason_is_passed_on() {
 
 #[test]
 fn control_characters_in_text_are_escaped() {
+    agentproto_suites::proves!("A45-SEC-02");
     let place = Place::new();
     let ran = place.text("mock-acp", &["--prompt", "a\u{1b}[2Jb\tc\nd"]);
     assert_eq!(ran.stdout, "You said: a\\u{1b}[2Jb\tc\nd\n");
@@ -159,6 +172,12 @@ fn control_characters_in_text_are_escaped() {
 
 #[test]
 fn the_audit_log_has_every_step_and_verifies() {
+    agentproto_suites::proves!(
+        "A44-AUDIT-01",
+        "A44-AUDIT-02",
+        "A44-LIFEC-02",
+        "A45-LIFE-07"
+    );
     let place = Place::new();
     place.run("mock-acp", &["--prompt", "use a tool"]);
     let log = place.audit();

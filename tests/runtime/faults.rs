@@ -32,6 +32,7 @@ fn works(scenario: &str) -> super::place::Ran {
 
 #[test]
 fn an_agent_that_dies_during_a_turn() {
+    agentproto_suites::proves!("A45-EVT-08");
     for (scenario, how) in [
         ("crash", "status 3"),
         ("killed", "signal 9"),
@@ -59,6 +60,7 @@ fn the_stderr_of_an_agent_that_exits_at_once_is_quoted() {
 
 #[test]
 fn an_agent_that_never_responds() {
+    agentproto_suites::proves!("A44-SEC-07", "A45-LIFE-05");
     let (exit, code, message) = fails("never-starts", &["--handshake-timeout", "1"]);
     assert_eq!(
         (exit, code.as_str()),
@@ -113,6 +115,7 @@ fn an_agent_that_closes_its_stdin() {
 
 #[test]
 fn an_agent_that_never_lists_its_sessions() {
+    agentproto_suites::proves!("A44-SEC-07");
     let place = Place::new();
     let target = scripted(&place, SILENT_ON_LIST);
     let target = target.as_str();
@@ -177,6 +180,7 @@ fn a_second_response_is_ignored() {
 
 #[test]
 fn an_agent_that_ignores_the_end_is_killed() {
+    agentproto_suites::proves!("A44-SEC-08", "A44-LIFEC-03", "A45-LIFE-09");
     works("ignore-eof");
     works("ignore-sigterm");
 }
@@ -210,6 +214,7 @@ fn a_manifest_with_wrong_capabilities() {
 
 #[test]
 fn an_unknown_protocol_is_refused_before_anything_runs() {
+    agentproto_suites::proves!("A45-PROTO-04");
     let place = Place::new();
     let dir = place.changed("odd", "AGENT-CLI.md", |text| {
         text.replace("protocol: acp", "protocol: smtp")
@@ -222,6 +227,7 @@ fn an_unknown_protocol_is_refused_before_anything_runs() {
 
 #[test]
 fn a_missing_or_invalid_program() {
+    agentproto_suites::proves!("A45-LIFE-02");
     let place = Place::new();
     let bin = |bin: &'static str| {
         move |text: String| {

@@ -312,6 +312,7 @@ fn consent(answer: &'static str) -> Arc<Person> {
 /// A29-SETUP-07, A29-SETUP-08; RFC 7636.
 #[tokio::test]
 async fn an_oauth_step_stores_and_refreshes_its_tokens() {
+    agentproto_suites::proves!("A29-SETUP-08");
     let first =
         format!(r#"{{"access_token":"{CANARY}-1","refresh_token":"{CANARY}-r","expires_in":1}}"#);
     let second = format!(r#"{{"access_token":"{CANARY}-2","expires_in":3600}}"#);
@@ -397,6 +398,7 @@ async fn a_failed_oauth_step_is_reported() {
 /// A logout does not undo setup steps (A29-SETUP-26).
 #[tokio::test]
 async fn logout_does_not_undo_setup() {
+    agentproto_suites::proves!("A29-SETUP-26");
     let bench = Bench::new(&format!(
         "{AUTH}setup:\n- {{ id: a, kind: prompt, prompt: A, persist: {{ env: A }} }}\n"
     ));

@@ -11,6 +11,7 @@ const NOBODY: Vec<String> = Vec::new();
 
 #[test]
 fn close_ends_daemons_as_well() {
+    agentproto_suites::proves!("A44-LIFEC-03", "A45-API-04");
     for scenario in ["daemon", "daemon-holding"] {
         let place = Place::new();
         let option = format!("scenario={scenario}");
@@ -46,6 +47,7 @@ fn close_ends_daemons_without_a_sandbox() {
 
 #[tokio::test]
 async fn cancel_ends_the_turn_and_close_ends_the_agent() {
+    agentproto_suites::proves!("A45-API-03", "A45-API-04");
     let place = Place::new();
     for options in [allowing(), with_option("scenario", "hang")] {
         let (agent, _) = place.agent("mock-acp", options).expect("loaded");

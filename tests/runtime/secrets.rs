@@ -23,6 +23,7 @@ fn run(place: &Place, args: &[&str]) -> Ran {
 
 #[test]
 fn only_the_child_sees_the_secret() {
+    agentproto_suites::proves!("A45-AUTH-03", "A45-AUTH-05");
     let place = Place::new();
     for output in ["text", "jsonl"] {
         let ran = run(
@@ -51,6 +52,7 @@ fn only_the_child_sees_the_secret() {
 
 #[test]
 fn the_secret_is_not_an_argument() {
+    agentproto_suites::proves!("A45-AUTH-04");
     let place = Place::new();
     let ran = run(&place, &["--prompt", "show argv", "--output", "jsonl"]);
     assert!(
@@ -62,6 +64,7 @@ fn the_secret_is_not_an_argument() {
 
 #[test]
 fn an_error_of_the_agent_is_redacted() {
+    agentproto_suites::proves!("A45-AUTH-05");
     let place = Place::new();
     let ran = run(
         &place,
@@ -80,6 +83,7 @@ fn an_error_of_the_agent_is_redacted() {
 
 #[test]
 fn a_missing_secret_names_its_variable() {
+    agentproto_suites::proves!("A29-LOGIN-05");
     let place = Place::new();
     let target = bundle(&place);
     let ran = place.run(&target, &["--prompt", "x"]);

@@ -7,6 +7,7 @@ use agentproto_runtime::arm::permissions::{Answer, Permissions};
 
 #[test]
 fn permissions_follow_the_policy() {
+    agentproto_suites::proves!("A44-SEC-02", "A45-EVT-06", "A45-SEC-04");
     let place = Place::new();
     let ask = |args: &[&str]| {
         let ran = place.run(
@@ -39,6 +40,7 @@ fn permissions_follow_the_policy() {
 
 #[tokio::test]
 async fn the_caller_can_answer_permission_requests() {
+    agentproto_suites::proves!("A44-SEC-02", "A45-EVT-06");
     let place = Place::new();
     let options = AgentOptions {
         permissions: Permissions::Ask,
@@ -114,6 +116,7 @@ fn only_files_of_the_workspace_are_accessible() {
 
 #[test]
 fn commands_run_in_the_same_sandbox() {
+    agentproto_suites::proves!("A45-LIFE-04");
     let place = Place::new();
     std::fs::write(place.path("work/here.txt"), "x").expect("written");
     let ran = place.run("mock-acp", &["--yes", "--prompt", "run /bin/ls"]);
@@ -140,6 +143,7 @@ fn commands_run_in_the_same_sandbox() {
 
 #[tokio::test]
 async fn the_agent_runs_in_the_workspace() {
+    agentproto_suites::proves!("A45-SBX-04");
     let place = Place::new();
     let (agent, _) = place.agent("mock-acp", allowing()).expect("loaded");
     let session = agent.start().await.expect("started");
@@ -163,6 +167,7 @@ fn under(place: &Place, name: &str, exec: &str) -> String {
 
 #[test]
 fn a_denied_file_is_denied_in_the_file_service() {
+    agentproto_suites::proves!("A29-SBX-07");
     let place = Place::new();
     std::fs::write(place.path("work/.env"), "TOPSECRET").expect("written");
     std::fs::write(place.path("work/open.txt"), "for all").expect("written");
@@ -187,6 +192,7 @@ fn a_denied_file_is_denied_in_the_file_service() {
 
 #[test]
 fn a_terminal_has_the_restrictions_of_the_agent() {
+    agentproto_suites::proves!("A29-SBX-08", "A29-SBX-09");
     let place = Place::new();
     std::fs::write(place.path("work/here.txt"), "inside").expect("written");
     let target = under(&place, "lister", "{ allow: true, spawn: [ls] }");

@@ -44,6 +44,7 @@ const BEFORE: &str = "what did I say before?";
 
 #[tokio::test]
 async fn turns_share_a_session_and_run_one_at_a_time() {
+    agentproto_suites::proves!("A45-SESS-04", "A45-API-02");
     let place = Place::new();
     let (agent, _) = place.agent("mock-acp", allowing()).expect("loaded");
     let session = agent.start().await.expect("started");
@@ -63,6 +64,7 @@ async fn turns_share_a_session_and_run_one_at_a_time() {
 
 #[tokio::test]
 async fn max_turns_is_enforced() {
+    agentproto_suites::proves!("A45-SESS-03");
     let place = Place::new();
     let dir = place.changed("brief", "AGENT-CLI.md", |t| {
         t.replace(
@@ -110,6 +112,7 @@ async fn an_idle_session_is_closed() {
 
 #[tokio::test]
 async fn strategy_none_carries_no_context() {
+    agentproto_suites::proves!("A45-CONT-02", "A45-CONT-03", "A45-CONT-11");
     let place = Place::new();
     let (agent, _) = place.agent("mock-acp", by("none")).expect("loaded");
     let pins = Pins::default();
@@ -121,6 +124,7 @@ async fn strategy_none_carries_no_context() {
 
 #[tokio::test]
 async fn a_pinned_session_has_one_process_per_key() {
+    agentproto_suites::proves!("A45-CONT-02", "A45-CONT-04", "A45-CONT-13", "A45-CONT-14");
     let place = Place::new();
     let (agent, _) = place
         .agent("mock-acp", by("pinned-session"))
@@ -154,6 +158,7 @@ async fn a_pinned_session_has_one_process_per_key() {
 
 #[tokio::test]
 async fn a_pinned_process_is_evicted_when_idle() {
+    agentproto_suites::proves!("A45-CONT-05", "A45-CONT-12");
     let place = Place::new();
     let dir = place.changed("pinned", "AGENT-CLI.md", |t| {
         t.replace(
@@ -230,6 +235,7 @@ async fn a_pinned_session_without_turns_left_is_replaced() {
 
 #[tokio::test]
 async fn context_carryover_can_be_disabled() {
+    agentproto_suites::proves!("A45-SESS-04");
     let place = Place::new();
     let dir = place.changed("forgetful", "AGENT-CLI.md", |t| {
         t.replace("  context_carryover: true", "  context_carryover: false")
@@ -254,6 +260,7 @@ async fn context_carryover_can_be_disabled() {
 
 #[tokio::test]
 async fn a_transcript_precedes_the_message() {
+    agentproto_suites::proves!("A45-CONT-02", "A45-CONT-07");
     let place = Place::new();
     let (agent, _) = place.agent("mock-acp", by("transcript")).expect("loaded");
     let pins = Pins::default();
@@ -279,6 +286,7 @@ async fn a_transcript_precedes_the_message() {
 
 #[test]
 fn a_session_is_resumed_in_a_later_run() {
+    agentproto_suites::proves!("A45-SESS-07", "A45-CONT-02", "A45-CONT-08");
     let place = Place::new();
     let first = place.run("mock-acp", &["--prompt", "apple"]);
     let id = first.of("aoi:summary")[0]["session_id"]

@@ -45,6 +45,7 @@ fn of(kind: AgentKind) -> impl Iterator<Item = &'static str> {
 
 #[test]
 fn every_requirement_of_acp_has_a_mutant() {
+    agentproto_suites::proves!("A44-CONF-01", "A44-CONF-03", "A45-CONF-03");
     complete("acp", of(AgentKind::Acp), &[]);
 }
 
@@ -177,6 +178,10 @@ const SHARED_WITH_ACP: [(&str, &str, &[&str]); 9] = [
 
 #[test]
 fn every_requirement_of_open_design_is_broken_by_a_mutant() {
+    agentproto_suites::proves!(
+        "OD-01", "OD-03", "OD-04", "OD-05", "OD-18", "OD-20", "OD-21", "OD-23", "OD-25", "OD-31",
+        "OD-32", "OD-33", "OD-34", "OD-35"
+    );
     let shared: Vec<&str> = SHARED_WITH_ACP
         .iter()
         .flat_map(|(.., ids)| *ids)

@@ -49,6 +49,7 @@ fn arm(fixture: &AgentFixture) -> (Executable, Arc<Context>) {
 
 #[tokio::test]
 async fn every_event_is_passed_on() {
+    agentproto_suites::proves!("A45-CONF-05", "A45-EVT-01", "A45-API-05");
     let fixture = fixture(
         r#"say '{"type":"text-delta","text":"a \"b\" \u00e9"}'
         say '{"type":"thought","text":"hm","turnId":"turn-1"}'
@@ -107,6 +108,7 @@ async fn a_session_is_resumed_by_its_id() {
 
 #[tokio::test]
 async fn an_invalid_event_ends_the_turn_and_is_quoted() {
+    agentproto_suites::proves!("A45-EVT-01");
     for (line, said) in [
         (r#"{"type":"usage","tokens":1}"#, "unknown variant `usage`"),
         (

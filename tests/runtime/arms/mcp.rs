@@ -76,6 +76,7 @@ fn call(id: &str, name: &str, kind: Option<&str>, args: serde_json::Value) -> St
 /// Every row of the mapping, in order, without a duplicate of the result's text.
 #[tokio::test]
 async fn notifications_become_events_in_order() {
+    agentproto_suites::proves!("A45-EVT-09", "A45-EVT-10");
     let fixture = fixture(
         r#"progress one
         log info '"two"'
@@ -326,6 +327,7 @@ fn asked(answer: &str) -> String {
 
 #[tokio::test]
 async fn questions_follow_the_permission_policy() {
+    agentproto_suites::proves!("A45-EVT-06");
     for (permissions, wanted) in [
         (
             Permissions::Allow,

@@ -56,6 +56,7 @@ fn joined_text(events: &[StreamEvent]) -> String {
 /// A45-SESS-07: a new process continues the session of an earlier one.
 #[tokio::test]
 async fn sessions_survive_the_process() {
+    agentproto_suites::proves!("A45-SESS-07");
     for make in BOTH {
         let fixture = fixture();
         let (arm, context) = make(&fixture, None);

@@ -35,6 +35,7 @@ const VENDORED: &str = "  - { method: vendored, path: ./tool }";
 /// A29-INSTALL-16.
 #[test]
 fn host_os_mismatch() {
+    agentproto_suites::proves!("A29-INSTALL-16");
     let world = World::new();
     world.manifest_with(VENDORED, "range: '*'", "requires: { os: [linux] }");
     assert!(verdict(&world, "host-os-mismatch").0);
@@ -105,6 +106,7 @@ fn install_vendored_missing() {
 /// A29-VER-06.
 #[test]
 fn vc_probe_out_of_range() {
+    agentproto_suites::proves!("A29-SKILL-02");
     let world = World::new();
     world.manifest("  - { method: brew, package: tool }");
     let (ok, event) = verdict(&world, "vc-probe-out-of-range");
@@ -126,6 +128,7 @@ fn vc_probe_out_of_range() {
 /// A29-OUT-13.
 #[test]
 fn out_mixed_undeclared() {
+    agentproto_suites::proves!("A29-OUT-13");
     let world = World::new();
     world.script("path/demo-tool", "#!/bin/sh\necho demo-tool 1.0.0 >&2\n");
     let entry = "  - { method: brew, package: tool }";

@@ -62,6 +62,7 @@ fn a_verified_installer_runs_in_its_own_home() {
 /// A29-INSTALL-18.
 #[test]
 fn an_unverified_installer_is_declined_unless_allowed() {
+    agentproto_suites::proves!("A29-INSTALL-18");
     let (world, server) = (World::new(), Server::new());
     let url = server.at("/i.sh", Answer::ok(INSTALLER));
     world.manifest(&curl(&url, None));
@@ -79,6 +80,7 @@ fn an_unverified_installer_is_declined_unless_allowed() {
 
 #[test]
 fn with_a_wrong_digest_nothing_runs_and_nothing_is_left() {
+    agentproto_suites::proves!("A29-PRIN-03", "A29-INSTALL-17", "A29-SEC-02", "A45-SEC-01");
     let (world, server) = (World::new(), Server::new());
     world.manager("npm");
     let evil = format!("#!/bin/sh\necho x > {}/pwned\n", world.root().display());

@@ -15,6 +15,7 @@ fn is_root() -> bool {
 /// A29-INSTALL-08, A29-VER-08, A45-LIFE-02.
 #[test]
 fn a_missing_program_is_installed_once_in_our_directory() {
+    agentproto_suites::proves!("A29-PRIN-01", "A29-VER-08", "A45-LIFE-02");
     let world = World::new();
     world.manager("npm");
     world.manifest(NPM);
@@ -168,6 +169,7 @@ fn every_manager_is_called_with_its_arguments() {
 /// A29-INSTALL-01, A29-PRIN-04.
 #[test]
 fn methods_are_tried_in_order_until_one_succeeds() {
+    agentproto_suites::proves!("A29-PRIN-04", "A29-INSTALL-01");
     let world = World::new();
     world.script(
         "path/cargo",
@@ -215,6 +217,7 @@ fn if_no_method_works_every_reason_is_reported() {
 /// A29-SEC-01: the manifest is untrusted.
 #[test]
 fn hostile_package_names_are_refused() {
+    agentproto_suites::proves!("A29-SEC-01");
     for package in [
         "--prefix=/",
         "-g",
@@ -257,6 +260,7 @@ fn hostile_package_names_are_refused() {
 /// A29-INSTALL-19 to A29-INSTALL-21.
 #[test]
 fn unknown_and_experimental_methods_are_skipped_with_a_warning() {
+    agentproto_suites::proves!("A29-INSTALL-20", "A29-INSTALL-21");
     let world = World::new();
     world.manager("npm");
     world.manifest(&format!(
@@ -290,6 +294,7 @@ fn unknown_and_experimental_methods_are_skipped_with_a_warning() {
 /// A29-INSTALL-16, A45-LIFE-02.
 #[test]
 fn nothing_is_installed_on_an_unsupported_machine() {
+    agentproto_suites::proves!("A29-INSTALL-16", "A45-LIFE-02");
     for (requires, part) in [
         ("requires: { os: [darwin, windows] }", "darwin, windows"),
         ("requires: { arch: [pdp11] }", "pdp11"),

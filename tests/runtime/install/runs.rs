@@ -34,6 +34,7 @@ fn concurrent_installations_install_once() {
 /// A29-ID-02, A29-ID-03: installations are keyed by id, major version and origin.
 #[test]
 fn another_bundle_with_the_same_name_is_installed_separately() {
+    agentproto_suites::proves!("A29-ID-02");
     let world = World::new();
     world.manager("npm");
     world.manifest(NPM);

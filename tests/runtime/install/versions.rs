@@ -12,6 +12,7 @@ fn says(world: &World, script: &str) {
 /// A29-VER-09: the second installation has the right version.
 #[test]
 fn an_old_version_is_replaced() {
+    agentproto_suites::proves!("A29-VER-09");
     let world = World::new();
     world.manager("npm");
     world.script("path/demo-tool", "#!/bin/sh\necho demo-tool 0.9.0\n");
@@ -31,6 +32,7 @@ fn an_old_version_is_replaced() {
 /// A29-VER-06, A29-VER-10, A29-SEC-03.
 #[test]
 fn a_wrong_version_after_one_reinstall_is_a_mismatch() {
+    agentproto_suites::proves!("A29-VER-06", "A29-VER-09", "A29-VER-10", "A29-SEC-03");
     let world = World::new();
     world.manager("npm");
     world.program("2.0.0");
@@ -70,6 +72,7 @@ fn a_vendored_file_is_not_reinstalled() {
 /// A29-VER-07.
 #[test]
 fn a_check_that_hangs_times_out() {
+    agentproto_suites::proves!("A29-VER-07");
     let world = World::new();
     says(&world, "while :; do :; done");
     world.manifest_with(VENDORED, "range: '*'\n  timeout_ms: 300", "");
@@ -103,6 +106,7 @@ fn hostile_regular_expressions_are_reported() {
 /// A29-VER-04, A45-LIFE-03.
 #[test]
 fn the_first_capture_group_is_compared() {
+    agentproto_suites::proves!("A29-VER-04", "A29-SKILL-02", "A45-LIFE-03");
     let world = World::new();
     for (script, parse, wanted) in [
         (

@@ -26,6 +26,16 @@ fn text(env: &[(std::ffi::OsString, std::ffi::OsString)]) -> Vec<String> {
 /// A29-SETUP-02, -03, -22, -24, -27, A45-SETUP-02.
 #[tokio::test]
 async fn steps_run_once_and_in_order() {
+    agentproto_suites::proves!(
+        "A29-SETUP-01",
+        "A29-SETUP-02",
+        "A29-SETUP-03",
+        "A29-SETUP-12",
+        "A29-SETUP-22",
+        "A29-SETUP-24",
+        "A29-SETUP-27",
+        "A45-SETUP-02"
+    );
     let bench = Bench::new("");
     assert_eq!(
         setup::ensure(&bench.alone(), &bench.bin())
@@ -79,6 +89,7 @@ async fn a_changed_step_runs_again() {
 /// A29-SETUP-14, A29-SETUP-25: after a step is done, its check runs only when setup is requested.
 #[tokio::test]
 async fn a_step_with_a_passing_check_is_skipped() {
+    agentproto_suites::proves!("A29-SETUP-14", "A29-SETUP-25");
     let blocks = "setup:\n\
         - { id: a, kind: cmd, cmd: tool log ran, skip_if: { cmd: tool exit 3, exit_code: 3 } }\n\
         - { id: b, kind: cmd, cmd: 'touch made', skip_if: { cmd: tool has made } }\n";
@@ -108,6 +119,7 @@ async fn a_step_with_a_passing_check_is_skipped() {
 /// A29-SETUP-23: the error has the step's id and stderr, and earlier steps stay done.
 #[tokio::test]
 async fn a_failing_step_stops_the_rest() {
+    agentproto_suites::proves!("A29-SETUP-23");
     let blocks = "setup:\n\
         - { id: a, kind: cmd, cmd: tool log a }\n\
         - { id: b, kind: cmd, cmd: tool fail badly }\n\
@@ -145,6 +157,7 @@ async fn a_failing_step_stops_the_rest() {
 /// A29-SETUP-31, A45-SETUP-06, A45-SETUP-07.
 #[tokio::test]
 async fn setup_without_a_user() {
+    agentproto_suites::proves!("A29-SETUP-31", "A45-SETUP-07");
     let blocks = "setup:\n\
         - { id: a, kind: cmd, cmd: tool log a, description: First }\n\
         - { id: b, kind: prompt, prompt: B, default: x, persist: { env: B } }\n\
@@ -352,6 +365,7 @@ async fn concurrent_runs_execute_a_step_once() {
 /// no file outside the granted paths.
 #[tokio::test]
 async fn steps_run_in_the_sandbox_of_a_cli_md() {
+    agentproto_suites::proves!("A29-PRIN-01", "A29-SBX-06", "A29-SBX-08");
     let bench = Bench::new("");
     let write = |steps: &str| {
         bench.write(

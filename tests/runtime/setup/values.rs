@@ -9,6 +9,12 @@ use crate::setup::{CANARY, text};
 /// A29-SETUP-06, -13, -17, -18, -20.
 #[tokio::test]
 async fn prompts_of_every_type_store_their_values() {
+    agentproto_suites::proves!(
+        "A29-SETUP-13",
+        "A29-SETUP-17",
+        "A29-SETUP-18",
+        "A29-SETUP-20"
+    );
     let blocks = "auth: { ref: ./SECRETS.md, state: { env: [PROBE_TOKEN] } }\nsetup:\n\
         - { id: url, kind: prompt, prompt: Gateway, description: Where to, default: wss://x, persist: { env: PROBE_URL } }\n\
         - { id: region, kind: prompt, type: select, prompt: Region, options: [eu, us], persist: { env: REGION } }\n\
@@ -63,6 +69,7 @@ async fn an_invalid_answer_is_refused() {
 /// A29-SETUP-19: a value is never interpreted, whatever it contains.
 #[tokio::test]
 async fn a_hostile_value_stays_one_argument() {
+    agentproto_suites::proves!("A29-SETUP-19");
     let evil = "a'; touch pwned; \"$(touch pwned)\" `touch pwned` $HOME \\ |&";
     for cmd in [
         "tool args ${value} end",
@@ -86,6 +93,7 @@ async fn a_hostile_value_stays_one_argument() {
 /// A45-AUTH-04: a secret is passed to a command in the environment or a pipe, never as an argument.
 #[tokio::test]
 async fn a_secret_value_is_never_an_argument() {
+    agentproto_suites::proves!("A45-AUTH-04");
     let block = |cmd: &str| {
         format!(
             "setup:\n- id: x\n  kind: prompt\n  type: secret\n  prompt: X\n  persist:\n    cmd: |-\n      {cmd}\n"
@@ -144,6 +152,7 @@ async fn stderr_in_errors_is_redacted() {
 /// A29-SETUP-09, A29-SETUP-10, A29-SETUP-29, A29-SEC-06.
 #[tokio::test]
 async fn an_external_step_ends_with_its_callback() {
+    agentproto_suites::proves!("A29-SETUP-10", "A29-SETUP-29", "A29-SEC-06", "A29-SEC-07");
     let bench = Bench::new(
         "setup:\n\
          - { id: team, kind: prompt, prompt: T, persist: { env: TEAM } }\n\
@@ -206,6 +215,7 @@ async fn an_external_step_without_callback_and_one_that_times_out() {
 /// A29-SETUP-28: prompts appear on the terminal, and a secret is not echoed.
 #[test]
 fn prompts_on_a_terminal() {
+    agentproto_suites::proves!("A29-SETUP-28");
     let bench = Bench::new(
         "setup:\n\
          - { id: url, kind: prompt, prompt: Gateway, default: wss://x, persist: { env: URL } }\n\

@@ -44,6 +44,7 @@ fn bad_examples_trigger_their_rule_and_good_ones_do_not() {
 
 #[test]
 fn a_new_major_version_of_the_binary_requires_one_of_the_manifest() {
+    agentproto_suites::proves!("A29-ID-04");
     let range = "range-major-bump#/version_check/range";
     let old = "range: \">=3.2.0 <4.0.0\"";
     let with = |new: &str| marks("forge", "CLI.md", &[(old, new)]);
@@ -69,6 +70,7 @@ fn a_new_major_version_of_the_binary_requires_one_of_the_manifest() {
 
 #[test]
 fn new_permissions_and_lost_methods_require_a_new_version() {
+    agentproto_suites::proves!("A29-REQ-06");
     let shape = "shape-version-bump#/version";
     let pip = "  - method: pip\n    package: forge-wheel\n    user: true\n";
     let ingress = "    ingress:\n      - https://callback.forge.example/cli\n";

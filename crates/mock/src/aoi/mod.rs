@@ -7,7 +7,7 @@
 
 mod args;
 pub(crate) mod changes;
-mod credentials;
+pub(crate) mod credentials;
 mod discover;
 mod effects;
 mod input;

@@ -170,6 +170,7 @@ pub(super) static VERB: Rule = Rule {
         "AOI-16.3-03",
         "AOI-16.3-07",
         "AOI-16.3-08",
+        "AOI-16.3-09",
         "AOI-16.3-12",
     ],
 };

@@ -46,7 +46,10 @@ pub(super) static EXIT: Rule = Rule {
     hint: "Use 64 for usage, 65 for validation, 70 for internal, 74 for io, 77 for authz, 78 for \
            config, and 75 or 124 for timeout.",
     topic: Topic::Errors,
-    requirement_ids: &["AOI-6-03", "AOI-6-04", "AOI-6-06", "AOI-6-08", "AOI-6-09"],
+    requirement_ids: &[
+        "AOI-6-03", "AOI-6-04", "AOI-6-05", "AOI-6-06", "AOI-6-07", "AOI-6-08", "AOI-6-09",
+        "AOI-6-10", "AOI-6-11", "AOI-6-12",
+    ],
 };
 
 pub(super) static RETRY: Rule = Rule {

@@ -159,7 +159,7 @@ pub(super) static MACHINE_FLAG: Rule = Rule {
     why: "A caller that knows the spec can call any tool without reading its manual.",
     hint: "Accept one of the two in addition to the existing flag.",
     topic: Topic::Surface,
-    requirement_ids: &["AOI-1-02", "AOI-16.1-03", "AOI-16.4-03"],
+    requirement_ids: &["AOI-1-02", "AOI-16.1-03", "AOI-16.4-01", "AOI-16.4-03"],
 };
 
 async fn machine_flag(session: &LintSession) {

@@ -306,7 +306,13 @@ static OK: Rule = Rule {
     why: "`ok` is how the tool reports that it did what was requested.",
     hint: "Set ok to the boolean true, not to a string.",
     topic: Topic::Summary,
-    requirement_ids: &["AOI-4.1-01", "AOI-8.3-13", "AOI-13.1-05"],
+    requirement_ids: &[
+        "AOI-4.1-01",
+        "AOI-6-16",
+        "AOI-8.3-13",
+        "AOI-13.1-01",
+        "AOI-13.1-05",
+    ],
 };
 
 static META_FIRST: Rule = Rule {

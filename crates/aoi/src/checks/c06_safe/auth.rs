@@ -20,7 +20,7 @@ use crate::session::{LintSession, RunOptions};
 use crate::stream::{EventLine, EventStream};
 use crate::verdicts::Verdicts;
 
-const AUTH_RULES: [&Rule; 4] = [&AUTH_ERROR, &AUTH_CATEGORY, &BROWSER, &PROMPT];
+const AUTH_RULES: [&Rule; 5] = [&AUTH_ERROR, &AUTH_CATEGORY, &AUTH_FIELDS, &BROWSER, &PROMPT];
 
 /// Programs that open a web page.
 const BROWSERS: [&str; 9] = [
@@ -174,6 +174,35 @@ pub(super) static AUTH_CATEGORY: Rule = Rule {
     requirement_ids: &["AOI-1.3-05"],
 };
 
+pub(super) static AUTH_FIELDS: Rule = Rule {
+    id: "AOI-adv.interactive-fields",
+    check: CheckId::Advisory,
+    level: Level::Open,
+    section: "§1.3",
+    requirement: "The error for missing credentials has code INTERACTIVE_REQUIRED, retryable false \
+              and a hint",
+    why: "A caller that knows the code can ask its operator to log in.",
+    hint: "Set the code to INTERACTIVE_REQUIRED and retryable to false, and name the login command \
+           in the hint.",
+    topic: Topic::Confirm,
+    requirement_ids: &["AOI-1.3-06"],
+};
+
+/// The first field of the error for missing credentials that is not as §1.3 describes it.
+fn unexpected_field(error: &EventLine) -> Option<String> {
+    let code = text(error, "code");
+    if code != "INTERACTIVE_REQUIRED" {
+        return Some(format!(
+            "the code is `{code}`; expected `INTERACTIVE_REQUIRED`"
+        ));
+    }
+    if error.get("retryable") != Some(&Value::Bool(false)) {
+        return Some("`retryable` is not false".to_owned());
+    }
+    let hint = text(error, "hint");
+    hint.is_empty().then(|| "the error has no hint".to_owned())
+}
+
 fn check_run(run: &Arc<Capture>, verdicts: &mut Verdicts<'_>) {
     let stream = EventStream::parse(&run.stdout);
     let is_error = stream.errors().next().is_some();
@@ -186,7 +215,7 @@ fn check_run(run: &Arc<Capture>, verdicts: &mut Verdicts<'_>) {
         ExitKind::Code(0) if !is_error && stream.domain().next().is_some() => {
             let why = "the command prints results without credentials: it needs none, or it found \
                        some";
-            for rule in [&AUTH_ERROR, &AUTH_CATEGORY] {
+            for rule in [&AUTH_ERROR, &AUTH_CATEGORY, &AUTH_FIELDS] {
                 verdicts.not_verified(rule, why);
             }
         }
@@ -204,6 +233,8 @@ fn check_run(run: &Arc<Capture>, verdicts: &mut Verdicts<'_>) {
                 let violation = (category != "authn")
                     .then(|| format!("the category is `{category}`; expected `authn`"));
                 verdicts.decide(&AUTH_CATEGORY, "the category is authn", violation, run);
+                let violation = unexpected_field(error);
+                verdicts.decide(&AUTH_FIELDS, "the fields are as in §1.3", violation, run);
             }
             (None, true) => {
                 let message = "neither the category nor the code of the aoi:error says that a \
@@ -216,7 +247,9 @@ fn check_run(run: &Arc<Capture>, verdicts: &mut Verdicts<'_>) {
             }
         },
     }
-    verdicts.not_applicable(&AUTH_CATEGORY, "no aoi:error reports a missing login");
+    for rule in [&AUTH_CATEGORY, &AUTH_FIELDS] {
+        verdicts.not_applicable(rule, "no aoi:error reports a missing login");
+    }
 }
 
 fn text<'l>(line: &'l EventLine, key: &str) -> &'l str {

@@ -17,7 +17,7 @@ use crate::rules::{Level, Rule, Topic};
 use crate::session::{LintSession, RunOptions};
 use crate::stream::EventStream;
 use crate::verdicts::Verdicts;
-use auth::{AUTH_CATEGORY, AUTH_ERROR, BROWSER};
+use auth::{AUTH_CATEGORY, AUTH_ERROR, AUTH_FIELDS, BROWSER};
 use read_only::{READ_ONLY, READ_ONLY_STRAYS};
 use refusals::{
     CONFIRM_COUNT, ENVIRONMENT, NO_EFFECT, PIPED_YES, PROMPT, REFUSAL, REFUSES, STRAY_WRITES,
@@ -37,6 +37,7 @@ pub const RULES: &[&Rule] = &[
     &DECLARED,
     &AUTH_ERROR,
     &AUTH_CATEGORY,
+    &AUTH_FIELDS,
     &BROWSER,
     &READ_ONLY,
     &READ_ONLY_STRAYS,

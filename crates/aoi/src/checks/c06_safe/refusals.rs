@@ -215,7 +215,7 @@ pub(super) static CONFIRM_COUNT: Rule = Rule {
     hint: "Count first. If the number differs, exit with a non-zero code and category conflict, \
            and delete nothing.",
     topic: Topic::Confirm,
-    requirement_ids: &["AOI-14.3-02"],
+    requirement_ids: &["AOI-14.3-02", "AOI-16.1-11"],
 };
 
 impl Probe<'_, '_> {

@@ -50,6 +50,12 @@ pub fn mutants() -> Vec<AoiMutant> {
             .event("aoi:meta", removes("aoi_version"))
             .documents(|_, document| not_required(document, "aoi_version"))
             .expect_warning(),
+        mutant("aoi-13-meta-no-schema-name", "AOI-13.meta-incomplete")
+            .describe("The meta event does not contain the name of the schema.")
+            .violates(&["AOI-8.1-02"])
+            .event("aoi:meta", removes("schema_name"))
+            .documents(|_, document| not_required(document, "schema_name"))
+            .expect_warning(),
         mutant("aoi-advisory-timestamp", "AOI-adv.timestamp")
             .describe("The timestamp is not ISO 8601.")
             .event("aoi:meta", sets("timestamp", "last Tuesday"))
@@ -166,6 +172,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             .expect_warning(),
         mutant("aoi-advisory-count-unchecked", "AOI-adv.confirm-count")
             .describe("`purge` does not check the expected number of items.")
+            .violates(&["AOI-14.3-02", "AOI-16.1-11"])
             .run(&["purge", "--confirm"])
             .quirk(Quirk::CountUnchecked)
             .after(ONE_ITEM)
@@ -229,7 +236,7 @@ pub fn mutants() -> Vec<AoiMutant> {
             .describe(
                 "Machine mode has a custom flag, and both `--output` and `--format` are unknown.",
             )
-            .violates(&["AOI-1-02", "AOI-16.1-03", "AOI-16.4-03"])
+            .violates(&["AOI-1-02", "AOI-16.1-03", "AOI-16.4-01", "AOI-16.4-03"])
             .run(&["search", "x", "--output", "jsonl"])
             .args(|args| {
                 let renamed = |word: String| match word.as_str() {
@@ -271,6 +278,11 @@ pub fn mutants() -> Vec<AoiMutant> {
             .describe("A rate-limited run does not say when to try again.")
             .run(&["search", "busy"])
             .event("aoi:error", removes("retry_after_ms"))
+            .expect_warning(),
+        mutant("aoi-advisory-bare-matches", "AOI-adv.hit-fields")
+            .describe("Matches have neither a path nor a line number.")
+            .violates(&["AOI-8.3-05"])
+            .event("hit", sets("type", "match"))
             .expect_warning(),
         mutant("aoi-advisory-bare-hits", "AOI-adv.hit-fields")
             .describe("Hits have neither a rank nor a score.")

@@ -230,6 +230,15 @@ pub fn mutants() -> Vec<AoiMutant> {
             .run(&["capabilities", "--output", "json"])
             .each_command(removes("input"))
             .expect_warning(),
+        mutant("aoi-12-hits-rejected", "AOI-12.good")
+            .describe("`rank` rejects the hits of another tool.")
+            .violates(&["AOI-0-02", "AOI-13-05"])
+            .run(&["rank", "--input-jsonl", "-"])
+            .input("{\"type\":\"hit\",\"id\":\"a\"}\n")
+            .exit(|info, code| match info.command == "rank" && code == 0 {
+                true => 65,
+                false => code,
+            }),
         mutant("aoi-12-mode-misstated", "AOI-12.declared-mode")
             .describe("The capabilities say that invalid lines are tolerated by default.")
             .violates(&["AOI-12.2-01"])

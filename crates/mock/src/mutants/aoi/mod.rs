@@ -8,6 +8,7 @@ mod bounds;
 mod combine;
 mod discover;
 mod effects;
+mod errors;
 mod input;
 mod pipes;
 mod safe;
@@ -102,6 +103,7 @@ static ALL: LazyLock<Vec<AoiMutant>> = LazyLock::new(|| {
         usage::mutants(),
         safe::mutants(),
         effects::mutants(),
+        errors::mutants(),
         secrets::mutants(),
         pipes::mutants(),
         bounds::mutants(),

@@ -191,6 +191,11 @@ pub fn mutants() -> Vec<AoiMutant> {
                 set(e, "message", "It did not work.");
                 remove(e, "hint");
             }),
+        mutant("aoi-advisory-login-retryable", "AOI-adv.interactive-fields")
+            .describe("`fetch` reports a missing login as retryable.")
+            .run(&["fetch"])
+            .event_if(of_command("fetch"), "aoi:error", sets("retryable", true))
+            .expect_warning(),
         mutant("aoi-06-login-error-of-authz", "AOI-06.auth-category")
             .describe("`fetch` reports a missing login as missing permissions.")
             .run(&["fetch"])

@@ -100,6 +100,14 @@ pub fn mutants() -> Vec<AoiMutant> {
                 frames.extend(on("aoi:summary", event, |e| set(e, "warning_count", count)));
                 frames
             }),
+        mutant("aoi-09-shows-credential-file", "AOI-09.config-file")
+            .describe("The meta event contains the content of the credential file.")
+            .events(|_, _, event| {
+                let file = crate::aoi::credentials::file();
+                let content = file.and_then(|file| std::fs::read_to_string(file).ok());
+                let content = content.unwrap_or_else(|| "no login".to_owned());
+                on("aoi:meta", event, |e| set(e, "login", content.as_str()))
+            }),
         mutant("aoi-09-unknown-flag-quoted", "AOI-09.flag-value")
             .describe("The error about an unknown flag contains its value.")
             .violates(&["AOI-11-02", "AOI-11-03"])

@@ -82,7 +82,13 @@ pub fn mutants() -> Vec<AoiMutant> {
             .twice("aoi:summary"),
         mutant("aoi-03-ok-false-on-success", "AOI-03.ok-not-true")
             .describe("The summary of a successful run reports a failure.")
-            .violates(&["AOI-4.1-01", "AOI-8.3-13", "AOI-13.1-05"])
+            .violates(&[
+                "AOI-4.1-01",
+                "AOI-6-16",
+                "AOI-8.3-13",
+                "AOI-13.1-01",
+                "AOI-13.1-05",
+            ])
             .events(
                 |info, _, event| match info.failure.or(info.signal.map(|_| "")) {
                     None => on("aoi:summary", event, |e| set(e, "ok", false)),
@@ -91,7 +97,13 @@ pub fn mutants() -> Vec<AoiMutant> {
             ),
         mutant("aoi-03-no-ok", "AOI-03.ok-not-true")
             .describe("The summary does not say whether the run succeeded.")
-            .violates(&["AOI-4.1-01", "AOI-8.3-13", "AOI-13.1-05"])
+            .violates(&[
+                "AOI-4.1-01",
+                "AOI-6-16",
+                "AOI-8.3-13",
+                "AOI-13.1-01",
+                "AOI-13.1-05",
+            ])
             .event("aoi:summary", removes("ok")),
         mutant("aoi-03-exit-one-on-success", "AOI-03.exit-not-zero")
             .describe("A successful run exits with code 1.")

@@ -330,6 +330,7 @@ fn denials_also_hide_system_files() {
 
 #[test]
 fn a29_sbx_10_11_only_declared_variables_are_set() {
+    agentproto_suites::proves!("A29-SBX-10", "A29-SBX-11");
     let mut machine = Machine::new();
     for (name, text) in [
         ("GH_TOKEN", "t"),
@@ -385,6 +386,7 @@ fn a29_sbx_12_a_terminal_can_be_required() {
 
 #[test]
 fn a29_sec_01_wrong_types_are_errors_with_a_position() {
+    agentproto_suites::proves!("A29-SEC-01");
     let machine = Machine::new();
     for (yaml, place, what) in [
         (

@@ -22,6 +22,7 @@ fn tool(sandbox: &str) -> (Machine, Result<Policy, PolicyError>) {
 
 #[test]
 fn a29_inherit_01_a_tool_without_a_block_has_the_bundles_sandbox() {
+    agentproto_suites::proves!("A29-INHERIT-01");
     let (machine, policy) = tool("");
     let policy = policy.expect("a policy");
     assert_eq!(policy.egress.len(), 2);
@@ -33,6 +34,7 @@ fn a29_inherit_01_a_tool_without_a_block_has_the_bundles_sandbox() {
 
 #[test]
 fn a29_inherit_02_a_tool_may_narrow() {
+    agentproto_suites::proves!("A29-INHERIT-02");
     let (machine, policy) = tool(
         "sandbox: {network: {egress: [a.x.io]}, fs: {write: []}, exec: {allow: false}, env: {pass: [GH_HOST]}}\n",
     );
@@ -47,6 +49,7 @@ fn a29_inherit_02_a_tool_may_narrow() {
 
 #[test]
 fn a29_inherit_03_04_a_clause_that_widens_is_refused() {
+    agentproto_suites::proves!("A29-INHERIT-03");
     for (sandbox, clause) in [
         ("{network: {egress: [z.io]}}", "network.egress z.io"),
         (
