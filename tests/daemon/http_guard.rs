@@ -15,6 +15,7 @@ use tempfile::TempDir;
 // A46-SEC-02: every route with data requires the token.
 #[test]
 fn every_data_route_requires_the_token() {
+    agentproto_suites::proves!("A45-SEC-06");
     let host = Served::new();
     let id = host.running("default");
     let wrong = format!("Authorization: Bearer {}0\r\n", &host.token[1..]);

@@ -242,6 +242,7 @@ fn clients_without_an_mcp_session() {
 /// output.
 #[test]
 fn every_interface_shows_the_same_sessions() {
+    agentproto_suites::proves!("A46-REF-01");
     let place = Place::new();
     let daemon = Daemon::start(&place, &[]);
     let mut web = daemon.client();

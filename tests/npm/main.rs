@@ -107,6 +107,7 @@ fn all(first: &str) -> Vec<StreamEvent> {
 #[tokio::test]
 #[ignore = "needs node"]
 async fn a_factory_with_and_without_a_sandbox() {
+    agentproto_suites::proves!("A45-CONF-05");
     for sandboxed in [false, true] {
         let mut fixture = fixture(FACTORY);
         if sandboxed {

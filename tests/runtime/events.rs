@@ -172,12 +172,7 @@ fn control_characters_in_text_are_escaped() {
 
 #[test]
 fn the_audit_log_has_every_step_and_verifies() {
-    agentproto_suites::proves!(
-        "A44-AUDIT-01",
-        "A44-AUDIT-02",
-        "A44-LIFEC-02",
-        "A45-LIFE-07"
-    );
+    agentproto_suites::proves!("A44-AUDIT-01", "A44-LIFEC-02", "A45-LIFE-07");
     let place = Place::new();
     place.run("mock-acp", &["--prompt", "use a tool"]);
     let log = place.audit();

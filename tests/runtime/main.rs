@@ -6,6 +6,7 @@ mod arms;
 mod auth;
 mod bench_bundle;
 mod choices;
+mod duties;
 mod egress;
 mod events;
 mod faults;

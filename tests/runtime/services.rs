@@ -116,7 +116,6 @@ fn only_files_of_the_workspace_are_accessible() {
 
 #[test]
 fn commands_run_in_the_same_sandbox() {
-    agentproto_suites::proves!("A45-LIFE-04");
     let place = Place::new();
     std::fs::write(place.path("work/here.txt"), "x").expect("written");
     let ran = place.run("mock-acp", &["--yes", "--prompt", "run /bin/ls"]);

@@ -230,6 +230,7 @@ async fn reports_contain_no_canary() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn check_10_finds_its_defects() {
+    agentproto_suites::proves!("AOI-6-14");
     expect_broken(
         10,
         &[

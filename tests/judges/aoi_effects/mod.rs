@@ -167,7 +167,24 @@ fn verdict(report: &Report, command: &str, rule: &str) -> Option<Verdict> {
 }
 
 #[test]
+fn continuing_after_errors_by_default_is_reported() {
+    agentproto_suites::proves!("AOI-12.2-05", "AOI-12.2-06");
+    for command in [IMPORT, &IMPORT.replace("mutating: true", "read_only: true")] {
+        let tolerant = command
+            .replace("default: fail_fast", "default: continue")
+            .replace("continue: [--go-on]", "continue: []");
+        for (text, expected) in [(command, Verdict::Pass), (&tolerant, Verdict::Warn)] {
+            let report = lint("", &[text]);
+            let verdict = verdict(&report, "import", "AOI-12.default-mode");
+            assert_eq!(verdict, Some(expected), "{text}");
+        }
+    }
+}
+
+#[test]
 fn a_conforming_tool_has_no_findings() {
+    // The tool emits no progress events.
+    agentproto_suites::proves!("AOI-8.3-08");
     let report = lint("", &[CREATE, DELETE, IMPORT, FIND, LOGIN, LIST]);
     let findings: Vec<&Finding> = found(&report)
         .into_iter()

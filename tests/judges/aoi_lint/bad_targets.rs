@@ -64,6 +64,21 @@ fn a_target_that_cannot_be_executed_is_reported() {
 }
 
 #[test]
+fn a_hint_is_never_executed() {
+    agentproto_suites::proves!("AOI-1.3-07");
+    let dir = Dir::new();
+    let trap = dir.path().join("executed");
+    let error = format!(
+        r#"{{"type":"aoi:error","category":"authn","code":"INTERACTIVE_REQUIRED","message":"Log in.","retryable":false,"hint":"touch {}"}}"#,
+        trap.display()
+    );
+    dir.script("hinting", &format!("echo '{error}'\nexit 77"));
+    let report = dir.lint(&["-o", "json", "--", "./hinting", "search"]);
+    assert!(report.exits(1).out.contains("AOI-03.summary-last"));
+    assert!(!trap.exists());
+}
+
+#[test]
 fn a_target_that_ignores_signals_is_killed() {
     let dir = Dir::new();
     let sleep = long_sleep(1);

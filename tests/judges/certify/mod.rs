@@ -1,7 +1,7 @@
 //! `agentproto certify` as used in a vendor's CI: exit codes, misbehaving agents, shards,
 //! baselines, and the self-test.
 
-mod complete;
+pub mod complete;
 mod faults;
 mod recorded;
 mod runs;

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use crate::certify::complete::RUNNER_DUTIES;
 use agentproto_harness::lifecycle;
 use agentproto_harness::model::{Report, Verdict};
 use agentproto_harness::suite::{self, StepKind};
@@ -133,6 +134,47 @@ fn mutants_break_no_other_requirement() {
     }
     assert_eq!(chosen.len(), 9);
     assert!(others.is_empty(), "{}", others.join("\n"));
+}
+
+/// Duties that no bundle can break, because our runner performs them. The probes of the suite
+/// observe them for conforming bundles, so each passes as long as the runner performs it.
+#[test]
+fn our_runner_performs_the_duties_that_the_suite_observes() {
+    agentproto_suites::proves!(
+        "A29-SETUP-21",
+        "A29-VER-08",
+        "A44-LIFEC-01",
+        "A44-SEC-05",
+        "A44-SEC-08",
+        "A45-AUTH-05",
+        "A45-CONT-07",
+        "A45-CONT-10",
+        "A45-LIFE-04",
+        "A45-LIFE-07",
+        "A45-MODE-06",
+        "A45-OPT-05",
+        "A45-OPT-09",
+        "A45-OPT-10",
+        "A45-SETUP-02",
+        "A45-SETUP-05",
+        "A45-SETUP-07",
+    );
+    let duties: Vec<String> = RUNNER_DUTIES
+        .iter()
+        .map(|(id, _)| (*id).to_owned())
+        .collect();
+    let mut variants = variants();
+    variants.retain(|v| ["mock-acp", "login", "setup-once"].contains(&v.name));
+    let trials = variants.iter().map(|v| (&v.data, duties.clone()));
+    let reports = run_trials(trials, Sandboxing::Auto);
+    let rows: Vec<_> = reports.iter().flat_map(|r| &r.results).collect();
+    for id in &duties {
+        let mut verdicts = rows.iter().filter(|row| row.requirement == *id);
+        let failed = verdicts.clone().find(|row| is_failure(row.verdict));
+        assert!(failed.is_none(), "{id}: {failed:?}");
+        let passed = verdicts.any(|row| row.verdict == Verdict::Pass);
+        assert!(passed, "{id} is never observed");
+    }
 }
 
 #[test]

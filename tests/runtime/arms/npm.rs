@@ -20,6 +20,7 @@ fn version(text: &str) -> String {
 
 #[test]
 fn only_an_exact_version_is_accepted() {
+    agentproto_suites::proves!("A45-SEC-07");
     let pinned = Package::Pinned {
         name: "@fake/adapter".into(),
         version: "1.2.3".into(),

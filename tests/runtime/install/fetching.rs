@@ -80,7 +80,7 @@ fn an_unverified_installer_is_declined_unless_allowed() {
 
 #[test]
 fn with_a_wrong_digest_nothing_runs_and_nothing_is_left() {
-    agentproto_suites::proves!("A29-PRIN-03", "A29-INSTALL-17", "A29-SEC-02", "A45-SEC-01");
+    agentproto_suites::proves!("A29-PRIN-03", "A29-INSTALL-17", "A29-SEC-02");
     let (world, server) = (World::new(), Server::new());
     world.manager("npm");
     let evil = format!("#!/bin/sh\necho x > {}/pwned\n", world.root().display());

@@ -81,7 +81,6 @@ async fn one(session: &LintSession, command: &ProbeCommand, input: &JsonlInput) 
         return verdicts.report(&[], "");
     }
     let modes = InputModes::of(session, command, input);
-    modes.check(session, command, &mut verdicts).await;
     let runner = InputRunner::new(session, command);
     let check = InputCheck {
         session,
@@ -91,6 +90,8 @@ async fn one(session: &LintSession, command: &ProbeCommand, input: &JsonlInput) 
         modes,
     };
     check.all(&mut verdicts).await;
+    // Afterwards, because a violation quotes one of the runs.
+    check.modes.check(session, command, &mut verdicts).await;
     verdicts.report(RULES, "the probe did not get that far");
 }
 

@@ -369,6 +369,7 @@ fn a29_sbx_10_11_only_declared_variables_are_set() {
 
 #[test]
 fn a29_sbx_12_a_terminal_can_be_required() {
+    agentproto_suites::proves!("A29-SBX-12");
     let machine = Machine::new();
     assert!(
         machine
