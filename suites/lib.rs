@@ -54,9 +54,10 @@ pub struct Requirement {
     pub binds: &'static str,
     /// The requirement as a sentence.
     pub text: &'static str,
-    /// What checks the requirement: `rule` (a lint rule that lists the id in `decides`),
+    /// What should check the requirement: `rule` (a lint rule that lists the id in `decides`),
     /// `rule:NAME` (a rule that only `doctor` runs), `case:SUITE`, `case:SUITE/ID`, `check:AOI-N`
-    /// or `test:NAME`. `n/d` with a reason means that nothing checks it.
+    /// or `test:NAME`. `n/d (REASON)` means that nothing can. This is a plan: [`proofs`] lists what
+    /// really proves it.
     pub decided_by: &'static str,
 }
 
@@ -66,9 +67,14 @@ impl Requirement {
         self.decided_by.split(", ")
     }
 
-    /// The reason why nothing proves the requirement, if `decided_by` is `n/d (REASON)`.
+    /// The reason why nothing can prove the requirement: `n/d (REASON)` at the end of
+    /// `decided_by`, alone or after a comma.
     pub fn reason(&self) -> Option<&'static str> {
-        let reason = self.decided_by.strip_prefix("n/d")?.trim();
+        let start = match self.decided_by.starts_with("n/d") {
+            true => 0,
+            false => self.decided_by.find(", n/d (")? + 2,
+        };
+        let reason = self.decided_by[start..].trim_start_matches("n/d").trim();
         let inner = reason.strip_prefix('(').and_then(|r| r.strip_suffix(')'));
         Some(inner.unwrap_or(reason))
     }

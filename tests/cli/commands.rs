@@ -89,19 +89,20 @@ fn every_rule_is_explained() {
 }
 
 #[test]
-fn a_requirement_without_a_check_has_no_empty_note() {
+fn a_requirement_page_names_its_proofs_or_the_reason() {
     let dir = Dir::new();
-    let page = dir.run(&["explain", "A29-PRIN-01"]).exits(0).out;
-    assert!(
-        page.ends_with("No rule, case or monitor checks it.\n"),
-        "{page}"
-    );
-    let page = dir.run(&["explain", "A44-OP-03"]).exits(0).out;
+    let explain = |id: &str| dir.run(&["explain", id]).exits(0).out;
+    let page = explain("A29-INSTALL-17");
+    let proof = "## Proven by\n\n- test `tests/runtime/install/fetching.rs::";
+    assert!(page.contains(proof), "{page}");
+    let page = explain("A44-OP-03");
     assert!(page.contains("definition · AIP-44, "), "{page}");
-    assert!(
-        page.contains("No rule, case or monitor checks it. Note: "),
-        "{page}"
-    );
+    assert!(page.contains("## Proven by\n\nNothing: "), "{page}");
+    let page = explain("A29-REQ-01");
+    assert!(page.contains("- rule `fm-required-missing`: "), "{page}");
+    // A requirement of a suite has the same section.
+    let page = explain("PT-11");
+    assert!(page.contains("- case `acp/PT-11`: "), "{page}");
 }
 
 #[test]
