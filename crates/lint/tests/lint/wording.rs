@@ -6,7 +6,7 @@ use crate::common::{Bundle, base_dir, reports};
 use crate::rules::{needs_base, profile_for, unlinted_for};
 use agentproto_lint::registry::FAMILIES;
 use agentproto_lint::render::{Format, render};
-use agentproto_lint::{Rule, compare_with_base};
+use agentproto_lint::{Profile, Rule, compare_with_base};
 
 fn printed(rule: &'static Rule) -> String {
     let example = rule.bad_example();
@@ -37,5 +37,68 @@ fn reports_of_bad_examples() {
         if !pages.is_empty() {
             insta::assert_snapshot!(family.name, pages.join("\n"));
         }
+    }
+}
+
+/// Message and help of the only finding in a manifest with this name and frontmatter.
+#[track_caller]
+fn only_finding(rule: &str, file: &str, yaml: &str) -> (String, String) {
+    let mut bundle = Bundle::new("quill");
+    bundle.set(file, Some(format!("---\n{yaml}\n---\n")));
+    let mut findings = bundle.lint(Profile::Default);
+    findings.retain(|f| bundle.name_of(f) == file);
+    let [finding] = &*findings else {
+        panic!("{yaml:?} must have one finding: {findings:?}");
+    };
+    assert_eq!(finding.rule.slug, rule);
+    (
+        finding.message.clone(),
+        finding.help.clone().unwrap_or_default(),
+    )
+}
+
+#[test]
+fn causes_of_syntax_errors() {
+    let bracket = "this bracket is never closed";
+    let comma = "a bracket or a comma is missing before this `:`";
+    let quote = "there is text after the closing quote";
+    let colon = "a key has no colon, here or on the line above";
+    for (yaml, cause) in [
+        ("install: [brew, npm\nbin: x", bracket),
+        ("install: [brew, npm", bracket),
+        ("install: {brew: 1, npm: 2\nbin: x", bracket),
+        // The bracket is closed, but only after the next key.
+        ("install: [brew, npm\nbin: x]", comma),
+        // An unclosed bracket below the error is not its cause.
+        ("name: x\nbin\ninstall: [brew", colon),
+        ("title: 'it's'", quote),
+        ("title: ['it's']", quote),
+        ("title: \"two\" words", quote),
+        (
+            "bin\nname: x",
+            "`: ` is not allowed here, or the line above has no colon",
+        ),
+        ("install: {brew:[x]}", "a space is missing after the colon"),
+        ("bin:\tx: y", "a tab is used where YAML allows only spaces"),
+    ] {
+        let (message, help) = only_finding("fm-yaml-syntax", "x.CLI.md", yaml);
+        let expected = format!("the frontmatter is not valid YAML: {cause}");
+        assert_eq!(message, expected, "{yaml:?}");
+        assert!(!help.is_empty(), "{yaml:?} has no help");
+    }
+}
+
+#[test]
+fn only_similar_file_names_are_proposed() {
+    let help = |file| only_finding("fm-doctype-unknown", file, "title: x").1;
+    assert_eq!(help("TOOLS.md"), "did you mean to name it `TOOL.md`?");
+    let cased = "name it `TOOL.md`: file names are case-sensitive";
+    assert_eq!(help("tool.md"), cased);
+    for other in ["FOO.md", "NOTES.md", "x.md"] {
+        let help = help(other);
+        assert!(
+            help.starts_with("name it after its format (CLI.md, "),
+            "{help}"
+        );
     }
 }

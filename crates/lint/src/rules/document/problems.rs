@@ -257,7 +257,7 @@ fn syntax<'d>(problem: &Problem) -> FindingDraft<'d> {
     let message = problem.message.as_str();
     // After an unclosed bracket the parser fails much later, but the bracket is the place to fix.
     if let Some((bracket, note)) = &problem.related
-        && ["flow", "bracket", "eof", "expected ':'"]
+        && ["flow", "bracket", "eof", "illegal placement of ':'"]
             .iter()
             .any(|pattern| message.contains(pattern))
     {
@@ -292,8 +292,29 @@ struct Cause {
 const CAUSES: &[Cause] = &[
     Cause {
         pattern: "mapping values are not allowed",
-        what: "`: ` is not allowed here",
+        what: "`: ` is not allowed here, or the line above has no colon",
         help: "quote a value that contains `: `, and indent the line like its neighbors",
+    },
+    Cause {
+        pattern: "trailing content after double-quoted scalar",
+        what: "there is text after the closing quote",
+        help: "put the whole value in quotes; write `''` for an apostrophe in single quotes, and \
+               `\\\"` for a quote in double quotes",
+    },
+    Cause {
+        pattern: "illegal placement of ':'",
+        what: "a bracket or a comma is missing before this `:`",
+        help: "close the bracket before this key, or separate the items with commas",
+    },
+    Cause {
+        pattern: "':' may not precede",
+        what: "a space is missing after the colon",
+        help: "write `key: value`, with a space after the colon",
+    },
+    Cause {
+        pattern: "must be followed by a valid YAML whitespace",
+        what: "a tab is used where YAML allows only spaces",
+        help: "write a space instead of the tab",
     },
     Cause {
         pattern: "tab",
@@ -454,10 +475,15 @@ fn find(node: &Node, span: Span) -> Option<Location<'_>> {
 
 fn doctype_unknown(doc: &Document) -> FindingDraft<'_> {
     let open = doc.frontmatter.map_or(Span::default(), |front| front.open);
-    let name = doc.path.file_name().and_then(|n| n.to_str()).unwrap_or("");
+    let name = doc.path.file_stem().and_then(|n| n.to_str()).unwrap_or("");
     let names = Doctype::ALL.map(Doctype::file_name);
-    let help = match closest_of(name, names) {
-        Some(meant) => format!("did you mean to name it `{meant}`? File names are case-sensitive"),
+    // Without the extension, which would make short names look more alike than they are.
+    let stems = names.map(|name| name.trim_end_matches(".md"));
+    let help = match closest_of(name, stems) {
+        Some(meant) if meant.eq_ignore_ascii_case(name) => {
+            format!("name it `{meant}.md`: file names are case-sensitive")
+        }
+        Some(meant) => format!("did you mean to name it `{meant}.md`?"),
         None => format!(
             "name it after its format ({}), optionally with a prefix such as `NAME.ACP.md`, or do not lint it",
             names.join(", ")
