@@ -191,7 +191,7 @@ pub struct Lint {
     /// Leave out suppressed findings in json, jsonl, sarif and junit
     #[arg(long)]
     pub hide_suppressed: bool,
-    /// Use this name for the manifest on stdin, for its doctype and references
+    /// Use this name for the manifest on stdin, to detect its format and resolve its references
     #[arg(long, value_name = "NAME")]
     pub stdin_filename: Option<PathBuf>,
     /// Exit with code 0 even if there are findings

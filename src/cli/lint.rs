@@ -400,7 +400,7 @@ fn discover_targets(
     let found = discover::targets(paths, disk, &excluded, args.force_exclude, threads(args));
     found.map_err(|error| {
         Failure::new(exit::NO_INPUT, error.to_string())
-            .hint("name a manifest, a directory, or `-` for stdin")
+            .hint("pass a manifest, a directory, or `-` for stdin")
     })
 }
 

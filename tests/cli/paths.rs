@@ -15,7 +15,10 @@ fn the_current_directory_is_the_default() {
     assert_eq!(dir.lint(&["."]).exits(0).out, ran.out);
     assert_eq!(Dir::flawed().found(&[]), FLAWS);
     let none = Dir::new().lint(&[]).exits(0);
-    assert_eq!(none.out, "No manifests to check.\n");
+    assert_eq!(
+        none.out,
+        "No manifests to check (AGENT-CLI.md, CLI.md, …).\n"
+    );
 }
 
 #[test]

@@ -296,7 +296,7 @@ fn directory_of(file: &Path) -> PathBuf {
     file.parent().map(Path::to_owned).unwrap_or(file)
 }
 
-/// Digest of the rule and of the words on the finding's lines. Changes of white space do not
+/// Digest of the rule and of the words on the finding's lines. Changes of whitespace do not
 /// matter.
 fn fingerprint(report: &Report, finding: &Finding) -> String {
     let mut hash = Sha256::new();

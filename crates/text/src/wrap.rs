@@ -50,7 +50,7 @@ pub fn wrap_markdown(text: &str, width: usize) -> String {
     out
 }
 
-/// Splits at white space, except between two backticks.
+/// Splits at whitespace, except between two backticks.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let mut code = false;
     let mut rest = text;

@@ -60,7 +60,7 @@ fn summary(report: &Report, painter: &Painter<'_>) -> String {
     let counts = FindingCounts::of(&report.findings);
     let files = count(report.files.len(), "file", "files");
     let mut line = match (report.files.len(), counts.total()) {
-        (0, 0) => "No manifests to check.".to_owned(),
+        (0, 0) => "No manifests to check (AGENT-CLI.md, CLI.md, …).".to_owned(),
         (_, 0) => format!("{files} checked, no findings"),
         _ => {
             let words = counts.describe();

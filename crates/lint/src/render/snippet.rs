@@ -148,7 +148,7 @@ fn drawn(doc: &Document, span: Span) -> DrawnMark {
     let mut end = floor(&doc.text, span.end as usize).max(start);
     let marked = doc.text.get(start..end).unwrap_or("");
     if marked.contains('\n') {
-        // The span of a block ends where the next one starts. Do not mark the white space between.
+        // The span of a block ends where the next one starts. Do not mark the whitespace between.
         end = start + marked.trim_end().len().max(1);
         end = floor(&doc.text, end).max(start);
     }

@@ -150,7 +150,7 @@ fn absolute<'d>(ctx: &RuleContext<'d>, reference: &ResolvedRef<'d>) {
         FindingDraft::new(
             &REF_ABSOLUTE_PATH,
             reference.site.node,
-            format!("{what} is an absolute path, which does not exist on other machines"),
+            format!("{what} is an absolute path, which may not exist on other machines"),
         )
         .help(format!(
             "write a path relative to this file, for example `./{}`",

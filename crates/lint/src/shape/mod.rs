@@ -15,4 +15,4 @@ mod wording;
 pub use compile::{SCHEMAS, Shapes, shapes_for};
 pub(crate) use equality::{duplicate_texts, duplicates};
 pub use evaluate::{Keyword, SchemaViolation, violations};
-pub(crate) use wording::{dotted, draft, subject};
+pub(crate) use wording::{dotted, draft, subject, type_with_article};

@@ -3,7 +3,7 @@
 use super::compile::{Shape, ShapeId, Shapes, shapes_for, type_bit};
 use super::evaluate::{Keyword, SchemaViolation, constant_text};
 use crate::context::{FindingDraft, RuleContext};
-use agentproto_manifest::{Entry, Node};
+use agentproto_manifest::{Doctype, Entry, Node};
 use agentproto_text::{closest_of, lower_first, one_of, truncate};
 
 /// The finding for a violation, with the general message of its keyword.
@@ -260,7 +260,8 @@ pub fn dotted(pointer: &str) -> String {
     out
 }
 
-fn type_with_article(word: &str) -> String {
+/// A type of JSON Schema in plain words, with its article: `array` → `a list`.
+pub fn type_with_article(word: &str) -> String {
     match word {
         "null" => "null".to_owned(),
         "array" | "object" | "integer" => format!("an {}", plain(word)),
@@ -394,12 +395,16 @@ fn unknown(
         "unknown field `{name}` in {}",
         container(ctx, violation.node)
     );
+    let pointer = ctx.doc.pointer_of(violation.node);
+    let is_sandbox_ref =
+        ctx.is(Doctype::AgentCli) && name == "ref" && pointer.is_some_and(|p| p == "/sandbox");
     let help = match closest_of(name, expected.iter().map(String::as_str)) {
+        _ if is_sandbox_ref => "to use a SANDBOX.md, write `sandbox: ./SANDBOX.md`".to_owned(),
         Some(meant) => format!("did you mean `{meant}`?"),
         None if expected.len() <= 12 && !expected.is_empty() => {
             format!("expected {}", one_of(expected))
         }
-        None => "remove it, or move private data to a namespaced key under `metadata`".to_owned(),
+        None => "remove it, or move custom data to a namespaced key under `metadata`".to_owned(),
     };
     (message, Some(help))
 }

@@ -66,10 +66,10 @@ pub(super) fn bindings<'d>(ctx: &RuleContext<'d>, entry: &'d Entry) {
             FindingDraft::new(
                 &ACP_SERVER_OPERATOR,
                 entry,
-                "a server should name the operator that it exposes",
+                "a server must name the operator that it exposes",
             )
             .help("add `operator: ./OPERATOR.md` under `metadata.aip44`")
-            .nearby(kind.span, "declared a server here"),
+            .nearby(kind.span, "declared as a server here"),
         );
     }
     let audit = aip44.get("audit");

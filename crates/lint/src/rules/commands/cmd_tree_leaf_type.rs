@@ -3,8 +3,7 @@
 use super::{CLI, SUBCOMMANDS};
 use crate::context::{FindingDraft, RuleContext};
 use crate::rule::Rule;
-use crate::shape::SchemaViolation;
-use agentproto_manifest::Value;
+use crate::shape::{SchemaViolation, type_with_article};
 
 pub static TREE_LEAF_TYPE: Rule = Rule {
     slug: "cmd-tree-leaf-type",
@@ -18,17 +17,11 @@ pub static TREE_LEAF_TYPE: Rule = Rule {
 };
 
 fn leaf_type<'d>(ctx: &RuleContext<'d>, violation: &SchemaViolation<'d>) {
-    let what = match &violation.node.value {
-        Value::Null => "is empty",
-        Value::Seq(_) => "is a list",
-        _ => "is not a string",
-    };
+    let found = type_with_article(violation.node.type_name());
     let report = FindingDraft::new(
         &TREE_LEAF_TYPE,
         violation.node,
-        format!(
-            "this subcommand {what}; it must be the path of a TOOL.md or a group of subcommands"
-        ),
+        format!("expected the path of a TOOL.md or a mapping of subcommands, found {found}"),
     )
     .help("write `NAME: ./tools/NAME/TOOL.md`");
     ctx.report(report);

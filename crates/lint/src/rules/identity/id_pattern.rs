@@ -66,7 +66,7 @@ pub fn id_problem(id: &str, pattern: &str) -> String {
             id.contains(|c: char| c.is_ascii_uppercase()),
             "upper-case letters",
         ),
-        (id.contains(char::is_whitespace), "white space"),
+        (id.contains(char::is_whitespace), "whitespace"),
         (id.contains('_'), "underscores"),
         (id.contains(other), "other characters that are not allowed"),
     ];

@@ -1,4 +1,4 @@
-//! A tag contains other characters than lower-case letters, digits and dashes.
+//! A tag contains characters other than lower-case letters, digits and dashes.
 
 use super::spelling::kebab;
 use super::{fits, pattern, with_fix};
@@ -12,7 +12,7 @@ use agentproto_text::truncate;
 pub static TAG_PATTERN: Rule = Rule {
     slug: "tag-pattern",
     report: Some(bad_tag),
-    title: "A tag contains other characters than lower-case letters, digits and dashes",
+    title: "A tag contains characters other than lower-case letters, digits and dashes",
     source: Source {
         spec: "AIP-29",
         section: "Optional fields",

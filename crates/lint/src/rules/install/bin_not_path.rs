@@ -37,7 +37,7 @@ pub(super) fn bin(ctx: &RuleContext<'_>) {
             )
             .help(match last {
                 Some(name) => format!(
-                    "write `{name}`, and put the path of a shipped binary into a `vendored` method"
+                    "write `{name}`, and put the path of a shipped binary into a `vendored` install method"
                 ),
                 None => "write the name of the binary".to_owned(),
             }),

@@ -55,7 +55,7 @@ fn report_violation<'d>(ctx: &RuleContext<'d>, violation: &SchemaViolation<'d>) 
             .severity(Severity::Warning)
             .help("only some hosts may support this limit; a portable manifest uses only `memory_mb`, `timeout_ms` and `cpu_ms`");
     } else if entry.key == "mode" {
-        report = report.help("`mode` is the old name of `engine`; rename it");
+        report = report.help("`mode` is the old name for `engine`; rename it");
     } else if matches!(
         &*entry.key,
         "env" | "fs" | "network" | "resources" | "secrets"

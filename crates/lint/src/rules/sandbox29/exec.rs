@@ -116,7 +116,9 @@ pub(super) fn check_exec<'d>(ctx: &RuleContext<'d>, exec: &'d Node) {
                 node,
                 format!("`{program}` in `exec.spawn` can start any other program"),
             )
-            .help("list the programs that it starts instead");
+            .help(format!(
+                "instead of `{program}`, list the programs that it starts"
+            ));
             ctx.report(report);
         }
     }

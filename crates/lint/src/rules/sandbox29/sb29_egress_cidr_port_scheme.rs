@@ -33,7 +33,7 @@ pub(super) fn egress_report<'d>(
             format!("write `{name}`"),
         ),
         EgressError::Cidr => (
-            "is a CIDR block, but version 1 allows only host names and globs".to_owned(),
+            "is a CIDR block, but only host names and globs are allowed".to_owned(),
             "list the host names instead".to_owned(),
         ),
         EgressError::Path(name) => (
@@ -41,7 +41,7 @@ pub(super) fn egress_report<'d>(
             format!("write `{name}`"),
         ),
         EgressError::Port(name) => (
-            "has a port, but version 1 does not support ports".to_owned(),
+            "has a port, but only host names and globs are allowed".to_owned(),
             format!("write `{name}`"),
         ),
         EgressError::Character(c) => (

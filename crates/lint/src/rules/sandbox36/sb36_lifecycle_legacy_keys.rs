@@ -48,7 +48,7 @@ pub(super) fn lifecycle<'d>(ctx: &RuleContext<'d>, block: &'d Node) {
         let draft = FindingDraft::new(
             &SB36_LIFECYCLE_LEGACY_KEYS,
             entry,
-            format!("`{key}` is an old name of `{new}`"),
+            format!("`{key}` is an old name for `{new}`"),
         );
         ctx.report(match value.as_deref() {
             None => draft.help("write `pause_after_idle: idle-N` (seconds) or `destroy_on: EVENT`"),
