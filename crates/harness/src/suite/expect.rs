@@ -129,7 +129,15 @@ impl Expectation {
                     Ok(Value::String(text)) => text,
                     _ => template.clone(),
                 };
-                format!("{text} ({place}{message})")
+                match &self.at {
+                    // The text already contains the value that was found.
+                    ValueRef::Named(path)
+                        if template.contains(&format!("${{{}}}", path.trim_start_matches('$'))) =>
+                    {
+                        text
+                    }
+                    _ => format!("{text} ({place}{message})"),
+                }
             }
             None => format!("{place}{message}"),
         };
@@ -391,6 +399,28 @@ mod tests {
         let why = test.holds(Some(&long), &Bindings::default()).unwrap_err();
         assert!(why.ends_with("has less than 2 items"), "{why}");
         assert!(why.starts_with("[\"xxx") && why.len() < 400, "{why}");
+    }
+
+    #[test]
+    fn a_message_shows_the_value_once() {
+        let mut bindings = Bindings::default();
+        bindings.bind("exit", json!({"survivors": 1}), Vec::new());
+        let message = |text: &str| {
+            let expectation = Expectation {
+                at: ValueRef::Named("$exit/survivors".to_owned()),
+                test: Assertion::Is(json!(0)),
+                message: Some(text.to_owned()),
+                decides: None,
+                is_guess: false,
+                line: 1,
+            };
+            expectation.check(None, &bindings).unwrap_err().message
+        };
+        assert_eq!(
+            message("left (count: ${exit/survivors})"),
+            "left (count: 1)"
+        );
+        assert_eq!(message("left"), "left (/survivors: expected 0, found 1)");
     }
 
     #[test]
