@@ -11,6 +11,8 @@ pub const SCHEMA: &str = "agentproto.certify/v1";
 
 /// The `kind` of a target that was read from a transcript instead of being run.
 pub const RECORDING: &str = "recording";
+/// The `kind` of a built-in mock agent.
+pub const MOCK: &str = "mock";
 /// The `kind` of a session host that is reached by its URL.
 pub const URL: &str = "url";
 
@@ -353,7 +355,9 @@ impl Report {
             ))
         } else if no_session {
             let why = "no session was started";
-            Some(format!("{why}: name an adapter of the host with --adapter"))
+            Some(format!(
+                "{why}: pass the name of an adapter of the host with --adapter"
+            ))
         } else {
             None
         };

@@ -46,7 +46,8 @@ Examples:
   agentproto certify ./bundle                          certify a bundle, started as by `run`
 
 Exit codes: 0 certified; with --only, --shard or --baseline: no (new) failures
-            1 a requirement failed, or nothing failed but no certificate is given
+            1 a requirement failed, or nothing failed, but the agent is not certified (for example, no
+              turn was completed)
            64 usage · 65 invalid suite, prompts, script or baseline · 66 file not found
            69 the target cannot be started · 70 internal error · 73/74 I/O
           130/143 interrupted: the report so far is printed and marked as partial";
@@ -118,7 +119,7 @@ pub struct Certify {
     pub auth_method: Option<String>,
     /// Maximum number of seconds to wait for a response; the start of the agent may take twice as
     /// long
-    #[arg(long, value_name = "S", default_value_t = 30.0)]
+    #[arg(long, value_name = "S", default_value_t = 30.0, value_parser = crate::cli::agents::seconds)]
     pub timeout: f64,
     /// Maximum number of parallel cases [default: two per processor]
     #[arg(long, short = 'j', value_name = "N")]

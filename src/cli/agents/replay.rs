@@ -33,7 +33,7 @@ const MAX_LINE_BYTES: u64 = 64 << 20;
 pub struct Replay {
     /// Transcript written by `record`, `replay` or `certify --report-dir`
     pub file: PathBuf,
-    /// Wait as long as the recorded agent did
+    /// Wait before each message as long as the recorded agent did
     #[arg(long, conflicts_with_all = ["judge", "command"])]
     pub timing: bool,
     /// Replay the N-th process of the recording [default: 1]
@@ -59,7 +59,7 @@ pub struct Replay {
     #[arg(long = "env", value_name = "K=V", requires = "command")]
     pub env: Vec<String>,
     /// Maximum number of seconds to wait for a response of a live agent
-    #[arg(long, value_name = "S", default_value_t = 30.0)]
+    #[arg(long, value_name = "S", default_value_t = 30.0, value_parser = crate::cli::agents::seconds)]
     pub timeout: f64,
     /// Write the transcript of the new run to FILE
     #[arg(long, value_name = "FILE", requires = "command")]

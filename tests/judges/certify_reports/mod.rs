@@ -100,7 +100,7 @@ fn headline(change: impl FnOnce(&mut Report)) -> String {
 #[test]
 fn a_part_of_a_run_passes_but_is_not_certified() {
     let all = sample::clean().results.len();
-    let passed = |why: &str| format!("PASSED: {all} of {all} (no certificate: {why})");
+    let passed = |why: &str| format!("PASSED: {all} of {all} rows (no certificate: {why})");
     let selection = headline(|report| report.selection = true);
     assert_eq!(selection, passed("only some of the cases were run"));
     let shard = headline(|report| report.shard = Some("1/2".to_owned()));

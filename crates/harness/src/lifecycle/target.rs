@@ -165,7 +165,7 @@ impl BundleTarget {
             "{}: a CLI.md describes a tool, not an agent that could be certified",
             self.bundle.path().display()
         );
-        Error::new(Code::ManifestInvalid, what).hint("name an AGENT-CLI.md")
+        Error::new(Code::ManifestInvalid, what).hint("pass an AGENT-CLI.md")
     }
 
     /// Runs everything before the spawn, once for all cases, and returns how to start the agent.

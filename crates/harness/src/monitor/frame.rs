@@ -150,9 +150,12 @@ impl FrameReader {
             self.open = Some(open);
             return (vec![LineFrame::Started], Vec::new());
         }
-        let why = match text.starts_with('\u{feff}') {
-            true => "it starts with a byte order mark".to_owned(),
-            false => format!("{error}: {}", quoted(text)),
+        let why = match text.trim_start().chars().next() {
+            Some('\u{feff}') => "it starts with a byte order mark".to_owned(),
+            // Invalid JSON: the position of the error helps.
+            Some('{' | '[') => format!("{error}: {}", quoted(text)),
+            // Other text, such as a log message.
+            _ => quoted(text),
         };
         (vec![LineFrame::NotJson(why)], Vec::new())
     }

@@ -120,7 +120,7 @@ fn header(body: &mut String, report: &Report) -> std::fmt::Result {
         ("Suites", suites.join(", ")),
         ("Shard", report.shard.clone().unwrap_or_default()),
         ("Run", words::date(report.started)),
-        ("Took", words::format_duration(report.timing.wall_ms)),
+        ("Duration", words::format_duration(report.timing.wall_ms)),
     ];
     for (key, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
         write!(
@@ -403,7 +403,7 @@ fn row(body: &mut String, row: &CaseResult, section: usize, ids: &Ids) -> std::f
         ("Observed", " class=\"seen\"", row.message.as_str()),
         ("Fix", "", row.hint.as_deref().unwrap_or("")),
         ("Source", "", row.source.as_str()),
-        ("Took", "", took.as_str()),
+        ("Duration", "", took.as_str()),
     ];
     for (key, class, value) in facts.iter().filter(|(.., value)| !value.is_empty()) {
         write!(body, "<dt>{key}</dt><dd{class}>{}</dd>", prose(value))?;

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::words::RunState;
 use super::{RenderOptions, next, prompting, words};
-use crate::model::{CaseResult, Evidence, Report, STDERR_LABEL, STDERR_SEPARATOR, Verdict};
+use crate::model::{CaseResult, Evidence, Level, Report, STDERR_LABEL, STDERR_SEPARATOR, Verdict};
 use crate::run::NOT_EXERCISED;
 use agentproto_report::terminal::{TerminalStyle, chunks};
 use agentproto_report::{Row, row};
@@ -54,7 +54,8 @@ fn header(report: &Report, style: &TerminalStyle, out: &mut dyn Write) -> io::Re
     };
     let details = match (state, escape_line(details)) {
         (_, details) if details.is_empty() => String::new(),
-        (RunState::Certified | RunState::NothingTested, details) => format!(" ({details})"),
+        (RunState::Certified, details) => format!(", {details}"),
+        (RunState::NothingTested, details) => format!(" ({details})"),
         (_, details) => format!(": {details}"),
     };
     writeln!(out, "{mark}{details}")?;
@@ -112,7 +113,7 @@ fn header(report: &Report, style: &TerminalStyle, out: &mut dyn Write) -> io::Re
     };
     writeln!(
         out,
-        "  rows     {}: {counts}{known}\n",
+        "  rows     {} (one per requirement and case): {counts}{known}\n",
         report.results.len()
     )
 }
@@ -169,12 +170,16 @@ fn finding(
         "monitor" => format!("{} (checks every case)", row.subject()),
         _ => row.subject().into_owned(),
     };
+    let level = match row.level {
+        Level::Info => "level INFO",
+        level => level.as_str(),
+    };
     writeln!(
         out,
         "{} {} ({}{known})  {}",
         style.paint_verdict(row.verdict, &word),
         style.bold(&escape_line(&row.requirement)),
-        row.level.as_str(),
+        level,
         style.dim(&escape_line(&subject))
     )?;
     style.paragraph("requires", &row.statement, out)?;
@@ -286,7 +291,7 @@ fn not_exercised(
         true => Ok(()),
         false => {
             let ids = id_list(&words::ids(&rest));
-            style.wrapped("    ", &format!("also {ids}"), out)
+            style.wrapped("    ", &format!("and {ids}"), out)
         }
     }
 }

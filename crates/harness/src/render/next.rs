@@ -52,10 +52,6 @@ pub fn steps(report: &Report, options: &RenderOptions) -> Vec<String> {
              --mock-llm to test more."
                 .to_owned(),
         );
-    } else if report.summary.certified && ran && options.report_dir.is_none() {
-        steps.push(
-            "Share the result: --report-dir DIR writes a page to link to, and a badge.".to_owned(),
-        );
     }
     if report.shard.is_some() {
         steps.push(
@@ -73,7 +69,7 @@ pub fn steps(report: &Report, options: &RenderOptions) -> Vec<String> {
             )
         }
         None => "To see every row with its messages, add --output html > report.html. \
-                 --report-dir DIR writes all formats and transcripts."
+                 --report-dir DIR writes all formats, the transcripts and a badge."
             .to_owned(),
     });
     steps

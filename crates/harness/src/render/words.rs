@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::prompting;
-use crate::model::{CaseResult, Evidence, RECORDING, Report, Summary, URL, Verdict};
+use crate::model::{CaseResult, Evidence, MOCK, RECORDING, Report, Summary, URL, Verdict};
 use agentproto_report::row::{self, Reason};
 pub use agentproto_report::words::{
     BY_SEVERITY, date, escape_html, format_duration, millis, needs_attention, safe_html,
@@ -21,10 +21,12 @@ pub fn meaning(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pass => "the requirement holds",
         Verdict::Fail => "a MUST requirement is violated",
-        Verdict::Warn => "not as it should be, but not a failure",
-        Verdict::Skip => "something is missing, for example a prompt",
+        Verdict::Warn => "a requirement that is not a MUST is violated, or a MUST may be violated",
+        Verdict::Skip => "not run: a prompt, a login or the mock model is missing",
         Verdict::NotApplicable => "does not apply to this agent",
-        Verdict::NotVerified => "not tested in this run",
+        Verdict::NotVerified => {
+            "the case ran, but the agent did not do what the requirement is about"
+        }
         Verdict::Error => "agentproto could not check this",
     }
 }
@@ -98,7 +100,13 @@ pub fn state_details(report: &Report) -> String {
         (RunState::Passed, reason) => {
             let (pass, all) = (report.summary.pass, report.results.len());
             let reason = reason.map_or_else(String::new, |r| format!(" (no certificate: {r})"));
-            format!("{pass} of {all}{reason}")
+            let mut counts = format!("{pass} of {}", count(all, "row", "rows"));
+            for (verdict, n) in self::counts(&report.summary) {
+                if verdict != Verdict::Pass {
+                    counts.push_str(&format!(", {n} {}", verdict_name(verdict)));
+                }
+            }
+            format!("{counts}{reason}")
         }
         (RunState::NothingTested, Some(reason)) => format!("no certificate: {reason}"),
         (RunState::NotCertified, Some(reason)) => reason.to_owned(),
@@ -189,10 +197,11 @@ pub fn advice(report: &Report, verdict: Verdict) -> Option<&'static str> {
     let is_running = report.not_started.is_none()
         && report.never_answered.is_none()
         && !report.lacks_initialize();
+    let takes_prompts = ![MOCK, RECORDING].contains(&&*report.target.kind);
     match verdict {
-        Verdict::NotVerified if is_running => Some(
-            "Prompts that make the agent do this may help. `agentproto explain ID` describes a \
-             requirement.",
+        Verdict::NotVerified if is_running && takes_prompts => Some(
+            "To test more of these, add prompts that trigger them (`--prompts FILE`). \
+             `agentproto explain ID` describes a requirement.",
         ),
         _ => None,
     }
@@ -232,15 +241,14 @@ pub fn agent(report: &Report) -> String {
     }
 }
 
-/// How many applicable MUST requirements were not tested, with their ids. `None` if all of them were
-/// tested.
+/// How many applicable MUST requirements were tested, with the ids of the others. `None` if all of
+/// them were tested.
 pub fn untested(report: &Report) -> Option<String> {
     let (tested, all) = report.tested();
     (tested < all).then(|| {
         let ids = report.untested();
         let ids = row::join_first(&ids, MAX_UNTESTED, str::to_owned);
-        let untested = all - tested;
-        format!("{untested} of {all} applicable MUST requirements were not tested: {ids}")
+        format!("{tested} of {all} MUST requirements tested (not tested: {ids})")
     })
 }
 
@@ -249,6 +257,7 @@ pub fn verdict_line(report: &Report) -> String {
     let state = RunState::of(report).name().to_lowercase();
     match (RunState::of(report), state_details(report)) {
         (_, details) if details.is_empty() => state,
+        (RunState::Certified, details) => format!("{state}, {details}"),
         (RunState::Passed, details) => format!("{state}: {details}"),
         (_, details) => format!("{state} ({details})"),
     }

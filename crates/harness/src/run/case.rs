@@ -185,7 +185,11 @@ fn missing_precondition(
         )));
     }
     if case.needs.model && config.model.is_none() {
-        let why = "only tested with the mock model (--mock-llm)";
+        // Only the built-in mock agents have such a variable. They do not call a model.
+        let why = match config.state_variable {
+            Some(_) => "cannot be tested with a built-in mock agent",
+            None => "only tested with the mock model (--mock-llm)",
+        };
         return Some(NoVerdict::Skip(why.to_owned()));
     }
     None

@@ -458,11 +458,11 @@ fn verdict_for(
             let from = outcome.passed_lines.len().saturating_sub(2);
             let lines = outcome.passed_lines.get(from..).unwrap_or_default();
             let shown = quote_passed(&outcome.transcript, lines);
-            (Verdict::Pass, "as required".to_owned(), shown)
+            (Verdict::Pass, "met".to_owned(), shown)
         }
         None => (
             Verdict::NotVerified,
-            "the case ended before this could be observed".to_owned(),
+            "the agent did nothing in this case that this requirement is about".to_owned(),
             Vec::new(),
         ),
     }

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use super::process::{Program, StartError};
-use crate::model::Target;
+use crate::model::{MOCK, Target};
 use agentproto_runtime::built_in;
 
 /// The mock agents that can be certified, each with the suite for its protocol.
@@ -37,7 +37,7 @@ pub fn mock(name: &str, env: &[(String, String)]) -> Result<(Target, Program), S
         env.push((built_in::MARKER.to_owned(), "1".to_owned()));
     }
     let target = Target {
-        kind: "mock".to_owned(),
+        kind: MOCK.to_owned(),
         name: format!("mock {name}"),
         ..Target::default()
     };
