@@ -46,7 +46,7 @@ pub fn write(tool: &[String], description: &ToolDescription, helps: &[Help]) -> 
     let commands = commands(description);
     if commands.is_empty() {
         out.push_str(
-            "  # Neither `capabilities` nor `--help` lists a command.\n  \
+            "  # No commands were found in `capabilities` and `--help`.\n  \
              mycommand:\n    ok: [mycommand]  # FILL IN: its name and the arguments of a run that succeeds\n",
         );
     }

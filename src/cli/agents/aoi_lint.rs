@@ -75,7 +75,7 @@ pub struct AoiLint {
     #[arg(long, short = 'j', value_name = "N")]
     pub jobs: Option<usize>,
     /// Time limit for each run, in seconds [default: 10, for discovery 30]
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", value_parser = crate::cli::agents::seconds)]
     pub timeout: Option<f64>,
     /// Self-test: run the checks against mock tools with known defects and conforming variants
     #[arg(long, conflicts_with_all = ["probe", "command", "baseline", "report_dir"])]

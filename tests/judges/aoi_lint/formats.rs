@@ -45,7 +45,7 @@ fn the_report_ends_with_the_number_of_pairs() {
     assert!(timing.contains(" runs in "), "{timing}");
     assert_eq!(
         last.next(),
-        Some("2 pairs of command and characteristic proven, 2 failing, 2 unproven")
+        Some("2 matrix cells proven, 2 failing, 2 unproven")
     );
     let known = "2 new failures, 1 already in the baseline";
     assert_eq!(last.next(), Some(known));

@@ -17,8 +17,8 @@ pub async fn lines() -> Vec<Feature> {
     };
     vec![
         isolation_line("network isolation", &isolation.no_network_isolation),
-        isolation_line("credentials hidden", &isolation.no_credential_isolation),
-        isolation_line("unix sockets hidden", &isolation.no_socket_isolation),
+        isolation_line("hiding credentials", &isolation.no_credential_isolation),
+        isolation_line("hiding unix sockets", &isolation.no_socket_isolation),
         Feature::new("terminals", &terminal()),
         Feature::new("/dev/full", &full()),
         Feature::new("pipe size", &small_pipe()),

@@ -18,7 +18,7 @@ use agentproto_text as text;
 pub fn markdown(rule: &Rule, level: usize) -> String {
     let heading = "#".repeat(level.clamp(1, 6));
     let mut page = format!(
-        "{heading} {}\n\n{}.\n\n{}\n\n**Do**: {}\n\n",
+        "{heading} {}\n\n{}.\n\n{}\n\n**How to fix it**: {}\n\n",
         rule.id, rule.requirement, rule.why, rule.hint
     );
     for (language, advice) in hints::of(rule.topic) {

@@ -32,7 +32,7 @@ pub fn render(report: &Report, options: &RenderOptions, out: &mut dyn Write) -> 
     if report.partial {
         writeln!(
             out,
-            "The run was interrupted. The results below are incomplete, and no pair is proven.\n"
+            "The run was interrupted. The results below are incomplete, and no cell of the matrix is proven.\n"
         )?;
     }
     matrix(report, &style, out)?;

@@ -39,7 +39,7 @@ fn head(report: &Report, options: &RenderOptions) -> io::Result<Vec<u8>> {
     if report.partial {
         writeln!(
             out,
-            "The run was interrupted. The results are incomplete, and no pair is proven.\n"
+            "The run was interrupted. The results are incomplete, and no cell of the matrix is proven.\n"
         )?;
     }
     let names = Characteristic::ALL.map(Characteristic::as_str);

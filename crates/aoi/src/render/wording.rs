@@ -59,12 +59,12 @@ pub fn rows(report: &Report) -> Vec<(&str, [PairState; 10])> {
     rows
 }
 
-/// `31 pairs of command and characteristic proven, 4 failing, 9 unproven`.
+/// `31 matrix cells proven, 4 failing, 9 unproven`.
 pub fn pairs(report: &Report) -> String {
     let summary = &report.summary;
     format!(
-        "{} of command and characteristic proven, {} failing, {} unproven",
-        count(summary.pairs_proven, "pair", "pairs"),
+        "{} proven, {} failing, {} unproven",
+        count(summary.pairs_proven, "matrix cell", "matrix cells"),
         summary.pairs_failing,
         summary.pairs_unproven
     )

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::document::DiscoveryOutput;
 use super::invocations::DiscoveryRun;
-use super::{CAPABILITIES, EMBED, compare_forms, document, invocations, report_success};
+use super::{CAPABILITIES, compare_forms, document, invocations, report_success};
 use crate::capture::Capture;
 use crate::model::{CheckId, TOOL};
 use crate::rules::{Level, Rule, Topic};
@@ -18,7 +18,8 @@ pub(super) static CAPABILITIES_FAIL: Rule = Rule {
     section: "§3, §18.2",
     requirement: "If the tool has `capabilities --output json`, it exits 0",
     why: "It tells callers what the tool can do.",
-    hint: EMBED,
+    hint: "Let `capabilities` print a document and exit with 0 in every environment. Embed the \
+           document in the program, or read it from the installation directory.",
     topic: Topic::Discovery,
     requirement_ids: &["AOI-3-02", "AOI-3-03", "AOI-16.2-03", "AOI-18.2-01"],
 };

@@ -64,7 +64,8 @@ static SCHEMA_FAILS: Rule = Rule {
     section: "§3.2",
     requirement: "`schema --output json` exits 0 without a query, configuration or sidecar file",
     why: "Callers start here to learn what the tool prints.",
-    hint: EMBED,
+    hint: "Add a command `schema` that prints the JSON Schema of the events. Embed the schema in \
+           the program, or read it from the installation directory.",
     topic: Topic::Discovery,
     requirement_ids: &[
         "AOI-3-01",

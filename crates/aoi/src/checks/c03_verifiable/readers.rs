@@ -56,10 +56,7 @@ pub(super) fn slow_reader(
     }
     let had = plain.is_some_and(|plain| EventStream::parse(&plain.stdout).summary().is_some());
     if plain.is_some_and(|plain| plain.end.is_success()) && !had {
-        return reporter.not_verified(
-            rule,
-            "the unchanged command has no summary that could be lost",
-        );
+        return reporter.not_verified(rule, "the command prints no summary that could be lost");
     }
     tally.report(reporter, rule, |reporter, rule| {
         report_not_tried(reporter, command, plain, rule)
@@ -77,7 +74,9 @@ fn report_not_tried(
         Some(run) if run.end.is_success() => {
             reporter.not_verified(rule, "the tool never had to wait for its reader");
         }
-        Some(_) => reporter.not_verified(rule, "the unchanged command does not succeed"),
+        Some(_) => {
+            reporter.not_verified(rule, "the command fails even with the arguments as given")
+        }
         None => reporter.not_applicable(rule, "not tested on commands that change something"),
     }
 }

@@ -125,7 +125,7 @@ async fn check_command(session: &LintSession, command: &ProbeCommand, numbers: &
             tally = RuleTally::default();
             match vain {
                 true => tally.unverify(
-                    "the unchanged command fails as well, so the secrets were not processed",
+                    "the command fails even with the arguments as given, so the secrets were not processed",
                 ),
                 false => {
                     tally.pass("the secret is not printed when it is rejected; no run accepts it")

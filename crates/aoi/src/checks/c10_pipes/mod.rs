@@ -106,7 +106,8 @@ async fn check_command(session: &LintSession, command: &ProbeCommand) {
                         rule,
                         "the command needs a login, and the runs have no credentials",
                     ),
-                    false => reporter.not_verified(rule, "the unchanged command does not succeed"),
+                    false => reporter
+                        .not_verified(rule, "the command fails even with the arguments as given"),
                 }
             }
             return;
