@@ -74,12 +74,48 @@ fn an_unenforceable_clause_is_refused_and_named() {
     let ran = dir.run(&["sandbox", "run", "later.yaml", "--", "touch", "ran"]);
     let ran = ran.exits(69);
     assert!(ran.err.contains("sandbox_unenforceable"), "{}", ran.err);
-    assert!(ran.err.contains("fs.deny ./*.key"), "{}", ran.err);
+    // The error, the clause, the reason and the advice each have their own line.
+    let lines: Vec<&str> = ran.err.lines().collect();
+    assert_eq!(lines.len(), 4, "{}", ran.err);
+    assert!(lines[0].ends_with("so nothing was executed"), "{}", ran.err);
+    assert_eq!(lines[1], "  `fs.deny ./*.key`");
+    assert!(
+        lines[3].contains("`agentproto sandbox explain`"),
+        "{}",
+        ran.err
+    );
     assert!(!dir.at("ran").exists());
     dir.run(&["sandbox", "explain", "later.yaml"]).exits(1);
     let args = ["sandbox", "run", "later.yaml", "-o", "jsonl", "--", "true"];
     let lines = dir.run(&args).exits(69).lines();
     assert_eq!(lines[1]["code"], "SANDBOX_UNENFORCEABLE");
+    let message = lines[1]["message"].as_str().expect("a message");
+    assert!(
+        message.contains("executed: `fs.deny ./*.key`: "),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_clause_without_effect_is_not_called_enforced() {
+    let dir = dir();
+    dir.write(
+        "absent.yaml",
+        "network: { egress: [] }\nfs: { read: ['nowhere/**'] }\nexec: { allow: true, spawn: [no-such-program] }\n",
+    );
+    let explained = dir.run(&["sandbox", "explain", "absent.yaml"]).exits(0);
+    for (clause, why) in [
+        ("fs.read nowhere/**", "nothing on this machine matches"),
+        (
+            "exec.spawn no-such-program",
+            "the program is not installed on this machine",
+        ),
+    ] {
+        let line = explained.out.lines().find(|line| line.contains(clause));
+        let line = line.expect("a line for the clause");
+        assert!(line.starts_with("  – "), "{line}");
+        assert!(line.ends_with(&format!("no effect: {why}")), "{line}");
+    }
 }
 
 #[test]

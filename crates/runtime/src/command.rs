@@ -6,17 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
-
 use crate::context::{Context, Sandboxing};
 use crate::error::{Code, Error};
+use agentproto_sandbox::backend;
 use agentproto_sandbox::confined::{self, ConfinedChild, ConfinementError, PreparedChild};
 use agentproto_sandbox::egress::audit::AuditEntry;
 use agentproto_sandbox::egress::{AuditSink, SystemResolver};
 use agentproto_sandbox::plan::{Raw, SpawnPlan, unconfined};
 use agentproto_sandbox::policy::{self, Exec, Policy, SandboxManifest};
 use agentproto_sandbox::spawn::{self, Bounds, Child, Exit, Piece, SpawnOptions, Stdio};
-use agentproto_sandbox::{Enforcement, backend};
 
 /// Maximum number of bytes kept of a command's output.
 const MAX_OUTPUT: usize = 1 << 20;
@@ -398,16 +396,9 @@ fn open(argv: &[OsString], env: &[(OsString, OsString)], cwd: &Path) -> Launch {
 fn not_started(error: ConfinementError) -> Error {
     match &error {
         ConfinementError::Unenforceable(list) => {
-            let open = list.iter().filter_map(|a| match &a.enforcement {
-                Enforcement::Unenforceable { why } => {
-                    Some(json!({ "clause": a.clause.text, "why": why }))
-                }
-                Enforcement::Enforced { .. } => None,
-            });
-            let clauses: Vec<_> = open.collect();
             Error::new(Code::SandboxUnenforceable, error.to_string())
                 .hint("`agentproto sandbox explain` shows each clause; `--sandbox off` runs without a sandbox, at your own risk")
-                .details(json!({ "clauses": clauses }))
+                .details(confined::refused_clauses(list))
         }
         _ => Error::new(Code::SpawnFailed, error.to_string()),
     }

@@ -2,7 +2,7 @@
 
 use super::backend::Backend;
 use super::bwrap::{BwrapError, HelperCapability};
-use super::clause::{Assessment, Clause, Enforcement};
+use super::clause::{Assessment, Clause, Enforcement, NO_EFFECT};
 use super::egress::HostRules;
 use super::ingress;
 use super::policy::{Exec, HiddenKind, Policy};
@@ -32,7 +32,7 @@ pub fn assess(policy: &Policy, backend: &Result<Backend, String>) -> Vec<Assessm
         list.by_runner(clause, "agentproto provides a pseudo-terminal");
     }
     for (clause, why) in &policy.ineffective {
-        list.by_backend(clause, &format!("the clause has no effect: {why}"));
+        list.by_backend(clause, &format!("{NO_EFFECT}{why}"));
     }
     for (clause, why) in &policy.unenforceable {
         let why = why.clone();

@@ -21,6 +21,10 @@ impl Clause {
     }
 }
 
+/// Start of `Enforcement::Enforced::by` for a clause that grants nothing on this machine, such as a
+/// program that is not installed.
+pub const NO_EFFECT: &str = "no effect: ";
+
 /// Whether a clause is enforced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "standing", rename_all = "snake_case")]

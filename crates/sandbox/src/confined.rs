@@ -75,6 +75,18 @@ fn refusal(clauses: &[Assessment]) -> String {
     )
 }
 
+/// The clauses that cannot be enforced and why, as details of an error: `{"clauses": [{"clause":
+/// "limits", "why": "…"}]}`.
+pub fn refused_clauses(clauses: &[Assessment]) -> serde_json::Value {
+    let refused = clauses.iter().filter_map(|a| match &a.enforcement {
+        Enforcement::Unenforceable { why } => {
+            Some(serde_json::json!({ "clause": a.clause.text, "why": why }))
+        }
+        Enforcement::Enforced { .. } => None,
+    });
+    serde_json::json!({ "clauses": refused.collect::<Vec<_>>() })
+}
+
 /// A plan that is ready to start: every clause can be enforced.
 pub struct PreparedChild {
     /// How the child will be started.

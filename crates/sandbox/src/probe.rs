@@ -141,7 +141,7 @@ impl HostFeatures {
             ("process namespaces", &self.process_namespaces),
             ("network namespaces", &self.network_namespaces),
             ("IPC namespaces", &self.ipc_namespaces),
-            ("a fresh /proc", &self.fresh_proc),
+            ("new /proc mount", &self.fresh_proc),
             ("mount attributes", &self.mount_api),
         ]
         .map(|(item, availability)| Feature::new(item, availability))
@@ -212,7 +212,7 @@ fn probe_host() -> HostFeatures {
         process_namespaces: of(trial::KernelFeature::ProcessNamespace, "process namespaces"),
         network_namespaces: of(trial::KernelFeature::NetworkNamespace, "network namespaces"),
         ipc_namespaces: of(trial::KernelFeature::IpcNamespace, "IPC namespaces"),
-        fresh_proc: of(trial::KernelFeature::FreshProc, "a fresh /proc"),
+        fresh_proc: of(trial::KernelFeature::FreshProc, "new /proc mounts"),
         mount_api: of(trial::KernelFeature::MountApi, "mount attributes"),
         cgroups: cgroup::parents().clone(),
     }
@@ -237,7 +237,7 @@ fn trials() -> io::Result<Vec<trial::FeatureTrial>> {
 /// other means.
 fn landlock(abi: u32) -> Availability {
     if abi > 0 {
-        return Availability::available(format!("version {abi}"));
+        return Availability::available(format!("ABI version {abi}"));
     }
     let active = fs::read_to_string("/sys/kernel/security/lsm").unwrap_or_default();
     if !active.is_empty() && !active.contains("landlock") {

@@ -8,7 +8,7 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::agents::exit_codes;
@@ -138,7 +138,7 @@ fn is_enforced(assessment: &Assessment) -> bool {
 }
 
 const NAME_A_SANDBOX: &str =
-    "name a CLI.md, AGENT-CLI.md, SANDBOX.md, TOOL.md, or a YAML file with a sandbox block";
+    "pass a CLI.md, AGENT-CLI.md, SANDBOX.md, TOOL.md, or a YAML file with a sandbox block";
 
 /// Loads a file, or the manifest of a bundle directory.
 fn load(path: &Path) -> Result<SandboxManifest, Failure> {
@@ -237,9 +237,15 @@ fn command(context: &HostContext, words: &[OsString]) -> Result<Vec<OsString>, F
 
 fn start_failure(error: ConfinementError) -> Failure {
     match &error {
-        ConfinementError::Unenforceable(_) | ConfinementError::Bubblewrap(_) => Failure::new(exit::UNAVAILABLE, error.to_string())
-            .typed("sandbox_unenforceable")
-            .hint("`agentproto sandbox explain` shows every clause; `agentproto doctor` shows what this machine supports"),
+        ConfinementError::Unenforceable(_) | ConfinementError::Bubblewrap(_) => Failure {
+            details: Box::new(match &error {
+                ConfinementError::Unenforceable(list) => confined::refused_clauses(list),
+                _ => Value::Null,
+            }),
+            ..Failure::new(exit::UNAVAILABLE, error.to_string())
+                .typed("sandbox_unenforceable")
+                .hint("`agentproto sandbox explain` shows every clause; `agentproto doctor` shows what this machine supports")
+        },
         ConfinementError::Egress(_) => Failure::new(exit::DATA, error.to_string()),
         ConfinementError::Directory { .. }
         | ConfinementError::Limits(_)

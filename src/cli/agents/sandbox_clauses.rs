@@ -9,7 +9,7 @@ use agentproto_lint::render::Meta;
 use agentproto_report::aoi::{Emitter, object};
 use agentproto_report::event::EventType;
 use agentproto_sandbox::policy::{Access, Exec, Policy};
-use agentproto_sandbox::{Assessment, Backend, Enforcement};
+use agentproto_sandbox::{Assessment, Backend, Enforcement, NO_EFFECT};
 use agentproto_text::escape_line;
 
 pub struct View<'a> {
@@ -78,8 +78,11 @@ impl View<'_> {
         let width = width.min(48);
         for (text, assessment) in texts.iter().zip(self.assessments) {
             let (mark, paint, word, how) = match &assessment.enforcement {
-                Enforcement::Enforced { by } => ("✓", green, "enforced", by),
-                Enforcement::Unenforceable { why } => ("✗", red, "unenforceable", why),
+                Enforcement::Enforced { by } => match by.strip_prefix(NO_EFFECT) {
+                    Some(why) => ("–", dim, "no effect", why),
+                    None => ("✓", green, "enforced", by.as_str()),
+                },
+                Enforcement::Unenforceable { why } => ("✗", red, "unenforceable", why.as_str()),
             };
             writeln!(
                 out,
@@ -105,11 +108,11 @@ impl View<'_> {
             0 => writeln!(out, "Every clause is enforced."),
             1 => writeln!(
                 out,
-                "1 clause cannot be enforced, so `run` would refuse to start."
+                "1 clause cannot be enforced, so nothing would be started."
             ),
             n => writeln!(
                 out,
-                "{n} clauses cannot be enforced, so `run` would refuse to start."
+                "{n} clauses cannot be enforced, so nothing would be started."
             ),
         }
     }

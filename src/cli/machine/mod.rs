@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use clap::ArgMatches;
 use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use self::redact::Secrets;
 use self::stream::{Frame, Stream};
@@ -125,13 +125,24 @@ pub fn print_failure<W: Write>(
         slug: failure.slug,
         details: failure.details.clone(),
     };
+    let clauses = failure.details.get("clauses").and_then(Value::as_array);
+    let message = match (clauses, failure.message.split_once(": `")) {
+        // The clauses follow on their own lines.
+        (Some(_), Some((message, _))) => message,
+        _ => &failure.message,
+    };
     // The message has several lines if a file has several errors.
-    let message = text::escape_lines(&failure.message);
+    let message = text::escape_lines(message);
     let mut err = io::stderr().lock();
     let _ = match failure.slug {
         Some(slug) => writeln!(err, "agentproto: {slug}: {message}"),
         None => writeln!(err, "agentproto: {message}"),
     };
+    for clause in clauses.into_iter().flatten() {
+        let field = |name: &str| secrets.redact(clause[name].as_str().unwrap_or_default());
+        let _ = writeln!(err, "  `{}`", text::escape_line(&field("clause")));
+        let _ = writeln!(err, "    {}", text::escape_line(&field("why")));
+    }
     if let Some(hint) = &failure.hint {
         let _ = writeln!(err, "  {}", text::escape_line(hint));
     }

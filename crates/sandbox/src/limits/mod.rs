@@ -293,11 +293,11 @@ fn enforcement(
             match kind {
                 LimitKind::Cpu(_) => (
                     by(&format!(
-                        "the runner checks a control group ({version}) and kills the child"
+                        "the runner checks a control group (cgroup {version}) and kills the child"
                     )),
                     note("it is checked every 50 ms, so the child may use slightly more"),
                 ),
-                _ => (by(&format!("a control group ({version})")), None),
+                _ => (by(&format!("a control group (cgroup {version})")), None),
             }
         }
         Mechanism::Rlimit(Resource::AddressSpace, _) => (

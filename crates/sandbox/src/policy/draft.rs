@@ -202,7 +202,7 @@ impl Draft {
         if self.grants.len() == before && self.unenforceable.len() == failed {
             let why = match (missing, access) {
                 (true, Access::Write) => {
-                    "it does not exist, and it may be a file or a directory: create it, or append `/**`"
+                    "the path does not exist; create it, or append `/**` for a directory"
                 }
                 _ => "nothing on this machine matches",
             };

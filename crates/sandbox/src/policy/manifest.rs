@@ -350,7 +350,7 @@ fn spec_of(block: &Block) -> Result<SandboxSpec, PolicyError> {
         true => Ok(SandboxSpec::Aip29),
         false => Err(block.invalid(
             block.node,
-            "this is not a sandbox block: AIP-36 requires `provider`, AIP-29 requires `network`, `fs` and `exec`",
+            "this is not a sandbox block: expected `provider` (AIP-36), or `network`, `fs` and `exec` (AIP-29)",
         )),
     }
 }
