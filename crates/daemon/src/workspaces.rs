@@ -136,7 +136,7 @@ impl Workspaces {
                 true => format!("`{}` is not a directory", path.display()),
                 false => format!("the directory `{}` does not exist", path.display()),
             };
-            return Err(Error::new(Code::TargetUnknown, what).hint("name an existing directory"));
+            return Err(Error::new(Code::TargetUnknown, what).hint("pass an existing directory"));
         };
         if let Some(link) = links.iter().find(|link| self.contains(&link.at)) {
             return Err(Error::new(Code::OptionInvalid, planted(path, &link.at))

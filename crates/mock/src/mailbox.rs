@@ -61,7 +61,7 @@ impl Mailbox {
         self.wait(id)
     }
 
-    /// Like `call`, but waits for the response even if the turn is cancelled, because the peer may
+    /// Like `call`, but waits for the response even if the turn is canceled, because the peer may
     /// have created something for us. Returns the end of the turn together with the response.
     pub fn call_through(
         &self,

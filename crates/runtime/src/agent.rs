@@ -92,7 +92,7 @@ impl Agent {
                     bundle.path().display()
                 ),
             )
-            .hint("name an AGENT-CLI.md"));
+            .hint("pass an AGENT-CLI.md"));
         };
         let protocol = protocol(bundle, agent)?;
         bundle.text("id")?;
@@ -219,7 +219,7 @@ impl Agent {
                 Code::HandshakeTimeout,
                 format!("the agent did not answer {what} within {} s{suffix}", limit.as_secs_f64()),
             )
-            .hint("check `bin_args`: a wrong subcommand often starts something else; `--handshake-timeout` sets a longer limit")
+            .hint("check `bin_args`: a wrong subcommand may start another program; `--handshake-timeout` sets a longer limit")
         };
         arm.prepare().await?;
         stage(Stage::Handshake, self.context.bundle.text("protocol")?);

@@ -60,7 +60,7 @@ impl Bundle {
         if !path.exists() {
             let what = format!("`{}` does not exist", path.display());
             return Err(Error::new(Code::ManifestUnreadable, what)
-                .hint("name an AGENT-CLI.md, a CLI.md, or a directory that contains one"));
+                .hint("pass an AGENT-CLI.md, a CLI.md, or a directory that contains one"));
         }
         let path = std::path::absolute(path).map_err(|e| unreadable(e.to_string()))?;
         let workspace = Workspace::new(&Disk, "/");
@@ -78,7 +78,7 @@ impl Bundle {
                     path.display()
                 );
                 return Err(Error::new(Code::ManifestInvalid, what)
-                    .hint("name a bundle directory, or its AGENT-CLI.md"));
+                    .hint("pass a bundle directory, or its AGENT-CLI.md"));
             }
         }
         Ok(Bundle {
@@ -159,12 +159,12 @@ impl Bundle {
                 Code::TargetUnknown,
                 format!("no AGENT-CLI.md or CLI.md in `{}`", path.display()),
             )
-            .hint("name a directory that contains one, or the file itself")),
+            .hint("pass a directory that contains one, or the file itself")),
             several => Err(Error::new(
                 Code::TargetUnknown,
                 format!("`{}` contains {} manifests", path.display(), several.len()),
             )
-            .hint("name one of the files")),
+            .hint("pass one of the files")),
         }
     }
 

@@ -112,7 +112,7 @@ impl Context {
                 }
                 _ => format!("cannot use the working directory `{dir}`: {e}"),
             };
-            Error::new(Code::TargetUnknown, what).hint("name an existing directory with `--cwd`")
+            Error::new(Code::TargetUnknown, what).hint("pass an existing directory with `--cwd`")
         })?;
         Ok(Context {
             bundle,

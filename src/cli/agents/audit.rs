@@ -21,7 +21,7 @@ use agentproto_text::count;
 pub enum AuditAction {
     /// Check that an audit log was not changed or cut
     Verify(Verify),
-    /// Check an audit log and print its state, to keep elsewhere
+    /// Check an audit log and print an anchor: a short value to store on another machine
     Anchor(PrintAnchor),
 }
 

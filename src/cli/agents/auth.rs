@@ -38,7 +38,7 @@ pub enum AuthAction {
     /// Show whether the bundle is logged in, and where each secret comes from
     #[command(mut_arg("yes", hide), mut_arg("allow_unverified", hide))]
     Status(AuthStatus),
-    /// Run the bundle's refresh now
+    /// Renew the login now (`auth.refresh`)
     Refresh(Refresh),
     /// Store a secret that is read from stdin or typed at the terminal
     #[command(
@@ -76,7 +76,7 @@ pub struct Login {
     pub common: Common,
     #[command(flatten)]
     pub effects: Effects,
-    /// Maximum number of seconds to wait for a finished login to take effect
+    /// Maximum number of seconds to wait, after the login command, until the login works
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = crate::cli::agents::seconds)]
     pub wait: f64,
 }
@@ -241,7 +241,7 @@ fn slug(ctx: &Context, name: &str) -> Result<String, Error> {
             let what = format!("unknown secret `{name}`: the manifest does not declare it");
             let hint = match known.is_empty() {
                 true => {
-                    "the manifest declares no secrets; add them to `auth.state.env` or `auth.ref`"
+                    "declare it in `auth.state.env`, or in the SECRETS.md that `auth.ref` points to"
                         .to_owned()
                 }
                 false => format!("known secrets: {}", known.join(", ")),

@@ -222,10 +222,7 @@ fn print_bundle(bundle: &CheckedBundle, color: bool, out: &mut dyn Write) -> std
         }
     }
     match bundle.can_run() {
-        true => writeln!(
-            out,
-            "  Nothing on this machine prevents this bundle from running."
-        ),
+        true => writeln!(out, "  This bundle can run on this machine."),
         false => writeln!(out, "  This bundle cannot run on this machine."),
     }
 }
@@ -271,7 +268,7 @@ fn print_aoi_features(
     color: bool,
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
-    writeln!(out, "\nWhat `aoi-lint` can check on this machine")?;
+    writeln!(out, "\nFeatures that `aoi-lint` can use on this machine")?;
     print_features(features, color, out)
 }
 

@@ -31,7 +31,7 @@ pub struct Destructive {
     /// Delete without asking; required without a terminal
     #[arg(long)]
     pub confirm: bool,
-    /// Do it only if exactly N items are affected
+    /// Delete only if exactly N items are affected
     #[arg(long, value_name = "N")]
     pub confirm_count: Option<usize>,
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::cli::agents::ask;
-use crate::cli::agents::notes::{self, Note, Notes, Signals};
+use crate::cli::agents::notes::{self, Note, Notes, Signals, stage_text};
 use crate::cli::agents::sandbox_settings;
 use crate::cli::args::{Global, LiveOutput, values};
 use crate::cli::{Failure, Outcome, io_failure, signals};
@@ -40,7 +40,7 @@ pub struct Common {
     /// Enforce the declared sandbox or refuse to start (auto), or run without it (off)
     #[arg(long, value_name = "WHEN", default_value_t = Sandboxing::Auto, value_parser = values(Sandboxing::ALL))]
     pub sandbox: Sandboxing,
-    /// Confirm everything that would be asked, and accept the defaults of the manifest
+    /// Answer yes to every question, and accept the defaults of the manifest
     #[arg(long, short = 'y')]
     pub yes: bool,
     /// Also accept installers and archives without a SHA-256
@@ -125,7 +125,7 @@ impl ResultWriter<'_> {
                 },
                 Note::Stage(stage, text),
             ) => {
-                eprintln!("{}: {}", stage.as_str(), escape_output(text));
+                eprintln!("{}", escape_output(&stage_text(*stage, text)));
             }
             (ResultWriter::Human { quiet: false, .. }, Note::Progress(_, text)) => {
                 eprintln!("{}", escape_output(text));

@@ -25,8 +25,8 @@ pub struct Mcp {
     /// Look up adapters in DIR first; only without a daemon or with `--own`
     #[arg(long, value_name = "DIR")]
     pub adapters: Vec<PathBuf>,
-    /// Also offer the tools under the names of the current AIP-46: agent_start,
-    /// agent_prompt, agent_sessions_list, agent_output, agent_kill
+    /// Also offer the tools (start_agent_session, prompt_agent_session, …) under the newer names
+    /// agent_start, agent_prompt, agent_sessions_list, agent_output and agent_kill
     #[arg(long, alias = "mcp-aliases")]
     pub aliases: bool,
 }

@@ -29,7 +29,8 @@ pub struct Mock {
     /// Play this scenario: a name from `--list`, or a YAML file [default: default]
     #[arg(long, value_name = "FILE|NAME")]
     pub scenario: Option<String>,
-    /// Enable this known defect (see `--list`)
+    /// Enable this known defect (see `--list`). To certify it:
+    /// `agentproto certify --mock acp --env MOCK_MUTANT=ID`
     #[arg(long, value_name = "ID")]
     pub mutant: Option<String>,
     /// Use this conforming variant: unusual behavior that the spec allows
@@ -257,6 +258,11 @@ fn print_list(
             table(["MOCK", "VARIANT", "DIFFERENCE"], &variants, out)?;
             writeln!(out)?;
             table(["MUTANT", "REQUIREMENT", "DEFECT"], &mutants, out)?;
+            writeln!(
+                out,
+                "\nTo certify a mutant of the mock `acp`: \
+                 `agentproto certify --mock acp --env MOCK_MUTANT=ID`"
+            )?;
         }
     }
     Ok(exit::CLEAN)

@@ -79,7 +79,7 @@ pub enum Command {
     },
     /// Show what this machine supports: what its kernel can enforce, and what is missing
     Doctor(doctor::Doctor),
-    /// Check the audit log, or print its state to keep elsewhere
+    /// Check the audit log, or print an anchor: a short value to store on another machine
     Audit {
         #[command(subcommand)]
         action: audit::AuditAction,
@@ -95,7 +95,7 @@ pub enum Command {
     },
     /// Serve agent sessions to an MCP client on stdin and stdout
     Mcp(mcp::Mcp),
-    /// Certify an agent: run conformance suites against it over the wire
+    /// Certify an agent: run conformance suites against it over stdin and stdout
     Certify(Box<certify::Certify>),
     /// Check the machine mode of a command-line tool with the 13 checks of AOI-CLI
     AoiLint(aoi_lint::AoiLint),
@@ -220,6 +220,6 @@ fn payload(limit: Option<u64>) -> Result<&'static [u8], Failure> {
 pub fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value.is_finite() && value > 0.0 && value < 1e9 => Ok(value),
-        _ => Err("must be a number of seconds above 0".to_owned()),
+        _ => Err("expected a number of seconds above 0".to_owned()),
     }
 }

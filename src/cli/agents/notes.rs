@@ -46,6 +46,25 @@ impl Observer for Notes {
     }
 }
 
+/// What a stage does, after its name in brackets.
+pub fn stage_text(stage: Stage, detail: &str) -> String {
+    let what = match stage {
+        Stage::Discover => format!("read {detail}"),
+        Stage::Install => format!("look for the program `{detail}`"),
+        Stage::VersionCheck => format!("run `{detail}`"),
+        Stage::Setup => format!("check the setup steps of {detail}"),
+        Stage::Auth => format!("check the login of {detail}"),
+        Stage::Spawn => format!("start {detail}"),
+        Stage::Handshake => format!("connect with protocol {detail}"),
+        Stage::Session if detail == "new" => "open a new session".to_owned(),
+        Stage::Session => format!("resume session {detail}"),
+        Stage::Turn => format!("start turn {detail}"),
+        Stage::Close => format!("close session {detail}"),
+        Stage::Teardown => format!("stop the agent: {detail}"),
+    };
+    format!("[{}] {what}", stage.as_str())
+}
+
 /// SIGINT and SIGTERM, as exit codes.
 pub struct Signals {
     streams: Option<(Signal, Signal)>,

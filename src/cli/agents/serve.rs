@@ -85,8 +85,8 @@ pub struct Serve {
     /// Allow other machines to connect without TLS: the token and all output are sent unencrypted
     #[arg(long)]
     pub insecure_bind: bool,
-    /// Also offer the MCP tools under the names of the current AIP-46: agent_start,
-    /// agent_prompt, agent_sessions_list, agent_output, agent_kill
+    /// Also offer the MCP tools (start_agent_session, prompt_agent_session, …) under the newer names
+    /// agent_start, agent_prompt, agent_sessions_list, agent_output and agent_kill
     #[arg(long)]
     pub mcp_aliases: bool,
     /// Output format: human text, or one JSON event per line
@@ -111,7 +111,7 @@ pub fn run(args: &Serve, global: &Global, out: &mut dyn Write) -> Outcome {
             format!("{} is reachable from other machines, but TLS is not enabled", args.bind),
         )
         .typed("insecure_bind")
-        .hint("add `--tls-cert` and `--tls-key`, or add `--insecure-bind` if only you use the network"));
+        .hint("add `--tls-cert` and `--tls-key`, or add `--insecure-bind` if you trust everyone on this network"));
     }
     let sandbox = sandbox_settings::load(global, &args.adapters)?;
     let tls = match (&args.tls_cert, &args.tls_key) {
@@ -173,7 +173,7 @@ fn already_serving(home: &Home) -> Failure {
         None => String::new(),
     };
     let what = format!(
-        "a host already serves `{}`{other_host}",
+        "a daemon already uses the state directory `{}`{other_host}",
         home.root().display()
     );
     Failure::new(exit::UNAVAILABLE, what)

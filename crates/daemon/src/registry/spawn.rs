@@ -232,7 +232,7 @@ impl Registry {
             return Err(ApiError::bad_request(
                 "`adapter` is not a slug: use letters, digits, `-`, `_` and `.`",
             )
-            .hint("name an adapter, not a path"));
+            .hint("pass the name of an adapter, not a path"));
         }
         if let Some(bundle) = Bundle::installed(slug, &config.adapters, &config.home)? {
             return Ok(bundle);

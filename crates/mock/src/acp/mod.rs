@@ -222,10 +222,9 @@ impl AcpServer {
             Ok(()) => Ok(json!({ "stopReason": "end_turn" })),
             Err(TurnEnd::Stop(reason)) => Ok(json!({ "stopReason": reason })),
             Err(TurnEnd::Cancelled) => Ok(json!({ "stopReason": "cancelled" })),
-            Err(TurnEnd::RequestCancelled) => Err(RpcError::new(
-                REQUEST_CANCELLED,
-                "the request was cancelled",
-            )),
+            Err(TurnEnd::RequestCancelled) => {
+                Err(RpcError::new(REQUEST_CANCELLED, "the request was canceled"))
+            }
             Err(TurnEnd::Error { code, message }) => Err(RpcError::new(code, message)),
             Err(TurnEnd::NoResponse) => return,
         };

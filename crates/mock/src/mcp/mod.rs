@@ -270,7 +270,7 @@ impl McpServer {
             Err(TurnEnd::Stop(reason)) => reason,
             _ => "cancelled",
         };
-        // A cancelled request gets no response.
+        // A canceled request gets no response.
         let answer = match &end {
             Ok(()) | Err(TurnEnd::Stop(_)) => {
                 Some(Ok(tools::result(&output.full_text, &saved.id, reason)))

@@ -127,7 +127,7 @@ impl McpOutput {
         let id = peer.request("elicitation/create", params, Some(&sender));
         let outcome = self.mailbox.wait(id);
         if outcome.is_err() {
-            let params = json!({ "requestId": id, "reason": "the call was cancelled" });
+            let params = json!({ "requestId": id, "reason": "the call was canceled" });
             peer.notify("notifications/cancelled", params);
         }
         outcome

@@ -104,7 +104,7 @@ fn prompts() -> Vec<AgentMutant> {
             .describe("Cancelled work ends with the stop reason end_turn.")
             .outgoing(is(REASON, "cancelled"), sets(REASON, "end_turn")),
         mutant("v2-09-late-words", "V2-09")
-            .describe("Text of cancelled work is sent after the state idle.")
+            .describe("Text of canceled work is sent after the state idle.")
             .tamper_out(|_, _, message| {
                 let over = text(&message, REASON) == "cancelled";
                 let mut late = message.clone();

@@ -498,7 +498,9 @@ fn decision(args: &Run) -> Option<&'static str> {
     match permissions(args) {
         Permissions::Allow => Some("allowed"),
         Permissions::Deny if args.permissions == Some(Decision::Deny) => Some("denied"),
-        Permissions::Deny => Some("denied: no terminal to ask (see `--permissions`)"),
+        Permissions::Deny => {
+            Some("denied: agentproto cannot ask without a terminal (see `--permissions`)")
+        }
         Permissions::Ask | Permissions::Rules(_) => None,
     }
 }

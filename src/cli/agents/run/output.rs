@@ -8,12 +8,11 @@ use serde_json::{Map, Value, json};
 
 use super::RunEnd;
 use crate::cli::agents::exit_codes;
-use crate::cli::agents::notes::Note;
+use crate::cli::agents::notes::{Note, stage_text};
 use crate::cli::{Failure, Outcome, io_failure};
 use crate::exit;
 use agentproto_report::aoi::{self, Emitter, object};
 use agentproto_report::event::EventType;
-use agentproto_runtime::observe::Stage;
 use agentproto_runtime::{Code, Error, StopReason, StreamEvent};
 use agentproto_text::{escape_line, escape_output};
 
@@ -161,30 +160,11 @@ impl Human<'_> {
     }
 }
 
-/// What a stage does, for `--verbose`.
-fn stage_text(stage: Stage, detail: &str) -> String {
-    match stage {
-        Stage::Discover => format!("read {detail}"),
-        Stage::Install => format!("look for the program `{detail}`"),
-        Stage::VersionCheck => format!("run `{detail}`"),
-        Stage::Setup => format!("check the setup steps of {detail}"),
-        Stage::Auth => format!("check the login of {detail}"),
-        Stage::Spawn => format!("start {detail}"),
-        Stage::Handshake => format!("connect with protocol {detail}"),
-        Stage::Session if detail == "new" => "open a new session".to_owned(),
-        Stage::Session => format!("resume session {detail}"),
-        Stage::Turn => format!("start turn {detail}"),
-        Stage::Close => format!("close session {detail}"),
-        Stage::Teardown => format!("stop the agent: {detail}"),
-    }
-}
-
 impl RunOutput for Human<'_> {
     fn note(&mut self, note: Option<Note>) -> Result<(), Error> {
         match note {
             Some(Note::Stage(stage, detail)) if self.verbose => {
-                let text = stage_text(stage, &detail);
-                self.print_note(&format!("[{}] {text}", stage.as_str()));
+                self.print_note(&stage_text(stage, &detail));
             }
             Some(Note::Progress(_, text)) if !self.quiet => self.print_note(&text),
             Some(Note::Warning(_, message)) => self.print_note(&format!("warning: {message}")),

@@ -29,8 +29,8 @@ pub struct Sessions {
     /// turn, Ctrl-D detaches
     #[arg(long, value_name = "ID", conflicts_with_all = ["json", "limit", "cursor"])]
     pub attach: Option<String>,
-    /// With `--attach`: first print the stored events (start), or only new ones (now) [default:
-    /// start on a terminal, else now]
+    /// With `--attach`: start with the stored events (start), or print only new events (now)
+    /// [default: start on a terminal, else now]
     #[arg(long, value_name = "WHEN", value_enum, requires = "attach")]
     pub from: Option<StreamStart>,
     /// List only live sessions

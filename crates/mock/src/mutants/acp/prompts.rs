@@ -30,7 +30,7 @@ pub fn mutants() -> Vec<AgentMutant> {
                 ignores(),
             ),
         mutant("acp-pt-13-finishes-first", "PT-13")
-            .describe("A cancelled turn finishes all its work before it is answered.")
+            .describe("A canceled turn finishes all its work before it is answered.")
             .tamper_out(|context, summary, message| {
                 let cancelled = summary.answers("session/prompt")
                     && context.notes.remove("cancelled").as_ref()

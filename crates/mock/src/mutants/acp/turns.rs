@@ -52,7 +52,7 @@ pub fn mutants() -> Vec<AgentMutant> {
             .describe("The text of a turn is never sent.")
             .replace_outgoing(updates("agent_message_chunk"), drops()),
         mutant("acp-pt-10-late-update", "PT-10")
-            .describe("A cancelled turn sends more text after its response.")
+            .describe("A canceled turn sends more text after its response.")
             .replace_outgoing(
                 both(
                     answers("session/prompt"),
@@ -61,7 +61,7 @@ pub fn mutants() -> Vec<AgentMutant> {
                 then_chunk(),
             ),
         mutant("acp-pt-11-end-turn", "PT-11")
-            .describe("A cancelled turn ends with `end_turn`.")
+            .describe("A canceled turn ends with `end_turn`.")
             .outgoing(
                 is("/result/stopReason", "cancelled"),
                 sets("/result/stopReason", "end_turn"),
@@ -70,14 +70,14 @@ pub fn mutants() -> Vec<AgentMutant> {
             .describe("session/cancel has no effect.")
             .replace_incoming(method("session/cancel"), ignores()),
         mutant("acp-pt-12-cancel-is-error", "PT-12")
-            .describe("A cancelled turn ends with an error.")
+            .describe("A canceled turn ends with an error.")
             .outgoing(is("/result/stopReason", "cancelled"), |m| {
                 remove(m, "/result");
                 set(m, "/error", json!({ "code": -32603, "message": "aborted" }));
             }),
         mutant("acp-pt-14-goes-on", "PT-14")
             .describe(
-                "A turn that is cancelled during a permission request continues as if the \
+                "A turn that is canceled during a permission request continues as if the \
                  permission was rejected.",
             )
             .tamper_out(|context, summary, message| {
@@ -142,10 +142,10 @@ pub fn mutants() -> Vec<AgentMutant> {
                 sets("/params/update/cost", json!({ "amount": 0.1 })),
             ),
         mutant("acp-cr-01-no-answer", "CR-01")
-            .describe("A request that is cancelled with `$/cancel_request` is never answered.")
+            .describe("A request that is canceled with `$/cancel_request` is never answered.")
             .replace_outgoing(code(-32800), drops()),
         mutant("acp-cr-01-two-answers", "CR-01")
-            .describe("A request that is cancelled with `$/cancel_request` is answered twice.")
+            .describe("A request that is canceled with `$/cancel_request` is answered twice.")
             .replace_outgoing(code(-32800), twice()),
         mutant("acp-cr-02-answers", "CR-02")
             .describe("`$/cancel_request` itself is answered.")

@@ -44,7 +44,7 @@ pub fn mutants() -> Vec<AgentMutant> {
                 frames
             }),
         mutant("mcp-cancel-answered", "MCP-CANC-01")
-            .describe("A cancelled request is answered with an error.")
+            .describe("A canceled request is answered with an error.")
             .tamper_in(|context, message| {
                 let id = message.pointer("/params/requestId").cloned();
                 let is_open = |id: &Value| context.open.contains_key(&id.to_string());
