@@ -271,3 +271,49 @@ turns:
     assert_eq!(allowed.len(), 1);
     assert!(allowed[0]["data"].get("error").is_none(), "{allowed:?}");
 }
+
+/// The agent replaces a directory on the way to its login state by a link, then asks the file
+/// service for what is behind the link.
+#[tokio::test]
+async fn a_link_in_the_place_of_login_state_is_not_followed() {
+    let aip29 = "sandbox:\n  network: { egress: [] }\n  fs: { read: [\"./**\"], write: [\"./**\"] }\n  exec: { allow: true, spawn: [sh, mv, ln, cp, rm] }\n";
+    for (name, sandbox, state, moved) in [
+        ("linker", aip29, "cache", "cache"),
+        ("mover", "sandbox: ./SANDBOX.md\n", "a/b", "a"),
+    ] {
+        let place = Place::new();
+        let target = place.changed(name, "AGENT-CLI.md", |text| {
+            let auth = format!("auth: {{ state: {{ paths: [\"./{state}/**\"] }} }}\n");
+            text.replace("sandbox: ./SANDBOX.md\n", &(auth + sandbox))
+        });
+        let victim = place.path("victim");
+        std::fs::create_dir_all(victim.join("b")).expect("made");
+        for key in ["key", "b/key"] {
+            std::fs::write(victim.join(key), "TOPSECRET").expect("written");
+        }
+        let work = place.path("work");
+        std::fs::create_dir_all(work.join(state)).expect("made");
+        std::fs::write(work.join(state).join("own"), "for the agent").expect("written");
+        let swap = format!(
+            "mv {moved} old || {{ cp -r {moved} old && rm -r {moved}; }}\nln -s {} {moved}\n",
+            victim.display()
+        );
+        std::fs::write(work.join("swap.sh"), swap).expect("written");
+        let target = target.to_str().expect("a path");
+        let (agent, _) = place.agent(target, allowing()).expect("loaded");
+        let session = agent.start().await.expect("started");
+        let prompt = async |text: String| {
+            let mut turn = session.send(&text).expect("sent");
+            collect(&mut turn).await.0
+        };
+        let own = prompt(format!("read {state}/own")).await;
+        assert!(own.contains("for the agent"), "{name}: {own}");
+        let swapped = prompt("run /bin/sh swap.sh".to_owned()).await;
+        assert!(work.join(moved).is_symlink(), "{name}: {swapped}");
+        let read = prompt(format!("read {state}/key")).await;
+        assert!(!read.contains("TOPSECRET"), "{name}: {read}");
+        prompt(format!("write {state}/planted")).await;
+        assert!(!victim.join("planted").exists() && !victim.join("b/planted").exists());
+        session.close().await.expect("closed");
+    }
+}

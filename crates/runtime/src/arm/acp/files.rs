@@ -1,12 +1,14 @@
 //! File access for the agent, limited to its working directory and its sandbox. Neither links nor
-//! renames can bypass the limits.
+//! renames can bypass the limits: every path is opened from `/` without following links, also the
+//! part above a grant, because the agent may be able to replace a directory there. Links below a
+//! grant are resolved first, and their target is checked like any other path.
 
 use std::collections::HashSet;
-use std::ffi::CString;
+use std::ffi::{CString, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -87,7 +89,8 @@ pub struct Files<'p> {
     pub guarded: &'p Guarded,
 }
 
-/// A directory on the host, and a path below it without links.
+/// A directory on the host, and a path below it. The policy resolved the links in the path of the
+/// directory when the session started, so a link that is there now was planted.
 struct HostPath {
     root: PathBuf,
     below: PathBuf,
@@ -142,7 +145,7 @@ impl Files<'_> {
     /// Opens the directory of the file, component by component. For writing, missing directories
     /// are created.
     fn walk(&self, host_path: &HostPath, access: Access) -> Result<(OwnedFd, PathBuf), FileError> {
-        let root = File::open(&host_path.root).map_err(io_error)?;
+        let root = open_root(&host_path.root).map_err(io_error)?;
         self.guarded.check(&root, access)?;
         let mut dir = OwnedFd::from(root);
         let name = host_path
@@ -246,7 +249,7 @@ fn link_error() -> FileError {
 /// Resolves the links in a path below `root`, as far as it exists. Returns `None` if it contains no
 /// link. It never looks at anything outside `root`.
 fn resolve_links(root: &Path, below: &Path) -> Result<Option<PathBuf>, FileError> {
-    let real_root = root.canonicalize().map_err(io_error)?;
+    let dir = open_root(root).map_err(io_error)?;
     let mut links = 0;
     let mut resolved = PathBuf::new();
     let mut pending: Vec<PathBuf> = below.components().rev().map(to_path).collect();
@@ -258,7 +261,7 @@ fn resolve_links(root: &Path, below: &Path) -> Result<Option<PathBuf>, FileError
             b".." => return Err(link_error()),
             _ => resolved.push(&part),
         }
-        let Ok(target) = std::fs::read_link(real_root.join(&resolved)) else {
+        let Ok(target) = read_link(dir.as_fd(), &resolved) else {
             continue;
         };
         links += 1;
@@ -268,11 +271,7 @@ fn resolve_links(root: &Path, below: &Path) -> Result<Option<PathBuf>, FileError
         resolved.pop();
         let mut target = target.as_path();
         if target.is_absolute() {
-            let inside = [&real_root, root].map(|root| target.strip_prefix(root));
-            let ([Ok(below), _] | [_, Ok(below)]) = inside else {
-                return Err(link_error());
-            };
-            target = below;
+            target = target.strip_prefix(root).map_err(|_| link_error())?;
             resolved.clear();
         }
         pending.extend(target.components().rev().map(to_path));
@@ -290,6 +289,35 @@ fn io_error(error: io::Error) -> FileError {
         (_, Some(libc::EXDEV | libc::ELOOP)) => link_error(),
         _ => FileError::Other(error.to_string()),
     }
+}
+
+/// Opens a directory without following links on the way to it.
+fn open_root(root: &Path) -> io::Result<File> {
+    let top = File::open("/")?;
+    let below = root.strip_prefix("/").unwrap_or(root);
+    let below = match below.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => below,
+    };
+    open_below(top.as_fd(), below, libc::O_PATH | libc::O_DIRECTORY, 0)
+}
+
+/// Reads a link below a directory. Links on the way to it are not followed.
+fn read_link(dir: BorrowedFd, path: &Path) -> io::Result<PathBuf> {
+    let link = open_below(dir, path, libc::O_PATH | libc::O_NOFOLLOW, 0)?;
+    let mut target = vec![0_u8; libc::PATH_MAX as usize];
+    // SAFETY: the path is an empty C string, and the buffer has the given size.
+    let length = unsafe {
+        libc::readlinkat(
+            link.as_raw_fd(),
+            c"".as_ptr(),
+            target.as_mut_ptr().cast(),
+            target.len(),
+        )
+    };
+    let length = usize::try_from(length).map_err(|_| io::Error::last_os_error())?;
+    target.truncate(length);
+    Ok(OsString::from_vec(target).into())
 }
 
 /// Opens a name or relative path below a directory, without following links.
@@ -408,7 +436,7 @@ mod tests {
 
     /// The agent can create any link. What it points to outside does not change the error.
     #[test]
-    fn errors_do_not_tell_what_exists_outside() {
+    fn errors_do_not_reveal_what_exists_outside() {
         use std::os::unix::fs::{PermissionsExt, symlink};
         let dir = tempfile::tempdir().expect("a directory");
         let outside = tempfile::tempdir().expect("a directory");
@@ -498,6 +526,80 @@ mod tests {
             std::fs::read(dir.path().join("d/none")).expect("there"),
             b"new"
         );
+    }
+
+    /// A policy with writable directories of the host, each at a path inside.
+    fn policy(grants: &[(&Path, &str)]) -> Policy {
+        let grant = |(source, at): &(&Path, &str)| agentproto_sandbox::policy::PathGrant {
+            source: source.to_path_buf(),
+            at: at.into(),
+            access: Access::Write,
+            exec: false,
+            create: false,
+            clause: None,
+        };
+        Policy {
+            spec: agentproto_sandbox::policy::SandboxSpec::Aip29,
+            egress: Vec::new(),
+            ingress: Vec::new(),
+            grants: grants.iter().map(grant).collect(),
+            links: Vec::new(),
+            create: Vec::new(),
+            denials: Vec::new(),
+            protected: Vec::new(),
+            ineffective: Vec::new(),
+            exec: agentproto_sandbox::policy::Exec::Visible,
+            env: Vec::new(),
+            env_clauses: Vec::new(),
+            tty: None,
+            limits: Vec::new(),
+            private_size: 0,
+            cwd: "/workspace".into(),
+            home: "/home".into(),
+            unenforceable: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// The directory of a grant can lie in a directory that the agent can change.
+    #[test]
+    fn a_link_on_the_way_to_a_grant_is_not_followed() {
+        use std::os::unix::fs::symlink;
+        for (moved, grant) in [("cache", "cache"), ("a", "a/b")] {
+            for target in ["victim", "missing"] {
+                let dir = tempfile::tempdir().expect("a directory");
+                let real = dir.path().canonicalize().expect("there");
+                let (work, victim) = (real.join("work"), real.join("victim"));
+                std::fs::create_dir_all(work.join(grant)).expect("made");
+                std::fs::create_dir_all(victim.join("b")).expect("made");
+                for key in ["key", "b/key"] {
+                    std::fs::write(victim.join(key), "of the victim").expect("written");
+                }
+                std::fs::write(work.join(grant).join("own"), "own").expect("written");
+                let at = format!("/workspace/{grant}");
+                let source = work.join(grant);
+                let policy = policy(&[(&work, "/workspace"), (&source, &at)]);
+                let guarded = Guarded::from_policy(&policy);
+                let files = Files {
+                    policy: Some(&policy),
+                    ..files(&work, &guarded)
+                };
+                let path = |name: &str| Path::new(&at).join(name);
+                assert_eq!(files.read(&path("own")).as_deref(), Ok("own"));
+                std::fs::rename(work.join(moved), work.join("old")).expect("renamed");
+                symlink(real.join(target), work.join(moved)).expect("linked");
+                // The error is the same whether the target exists or not.
+                assert_eq!(files.read(&path("key")), Err(link_error()));
+                let written = files.write(&path("new"), b"x", || Ok(()));
+                assert_eq!(written, Err(link_error()));
+                assert!(!victim.join("new").exists() && !victim.join("b/new").exists());
+                // What the agent moved is still its own.
+                let own = Path::new("/workspace/old")
+                    .join(Path::new(grant).strip_prefix(moved).expect("below"))
+                    .join("own");
+                assert_eq!(files.read(&own).as_deref(), Ok("own"));
+            }
+        }
     }
 
     #[test]
