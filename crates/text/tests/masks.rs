@@ -276,6 +276,48 @@ fn each_encoded_form_is_masked_at_every_split() {
 }
 
 /// Texts without a secret stay as they are, also in pieces.
+/// The first line break can be anywhere in the secret, also after its first character.
+#[test]
+fn wrapped_forms_are_masked_wherever_the_first_line_break_is() {
+    for secret in [SECRETS[0], SECRETS[1], SECRETS[8]] {
+        let masks = masks(secret);
+        for before in 0..80 {
+            let all = "x".repeat(before) + secret + "yyy";
+            let hex: String = all.bytes().map(|byte| format!("{byte:02x}")).collect();
+            let forms = [STANDARD.encode(&all), hex.to_uppercase(), hex];
+            for (form, per_byte) in forms.iter().zip([4.0 / 3.0, 2.0, 2.0]) {
+                let least = (secret.len() as f64 * per_byte) as usize - 2;
+                for width in [3, 60, 64, 76] {
+                    let lines = wrapped(form, width);
+                    for text in [lines.clone(), lines.replace('\n', "\r\n"), json(&lines)] {
+                        let masked = masks.mask(&text).into_owned();
+                        let shown = masked.replace(['\n', '\r'], "").replace("\\n", "");
+                        let expected = form.len() - least + MASK.len();
+                        let how = format!("{before} before, width {width}: {masked}");
+                        assert!(masked.contains(MASK) && shown.len() <= expected, "{how}");
+                        // Streams take longer, and every offset of the break is in some of them.
+                        let sizes: &[usize] = match before % 8 {
+                            0 => &[1, 7],
+                            _ if text == lines => &[64],
+                            _ => &[],
+                        };
+                        for size in sizes.iter().copied() {
+                            let cuts: Vec<usize> = (size..text.len()).step_by(size).collect();
+                            assert_eq!(streamed(&masks, &text, &cuts), masked, "{how}");
+                        }
+                    }
+                }
+            }
+        }
+        // The start of a secret before a line break, and then something else.
+        let form = STANDARD.encode(secret);
+        for at in 1..12.min(form.len() - 2) {
+            let text = format!("{}\n{}\n", &form[..at], "Q".repeat(40));
+            assert_eq!(masks.mask(&text), text);
+        }
+    }
+}
+
 #[test]
 fn other_text_is_not_masked() {
     let image: Vec<u8> = (0..60_000_u32)

@@ -2,7 +2,8 @@
 //!
 //! Each secret has a few forms: its own text, base64 and hexadecimal. A form matches if each of its
 //! characters is there, as it is or escaped (`escapes`), so any mix of escapes is found. A search
-//! for the first bytes of all forms, and for the starts of escapes, finds the candidates.
+//! for the first bytes of all forms, for the starts of escapes and for line breaks finds the
+//! candidates.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +13,7 @@ use super::values::SecretValues;
 /// Minimum length in bytes of a secret. A shorter one would match in most texts.
 pub const MIN_LENGTH: usize = 4;
 /// Minimum length in bytes of a secret that is searched in base64 and hexadecimal. A shorter one
-/// has so few characters there that other data, as an image, would contain them by chance.
+/// has so few characters there that other data, such as an image, would contain them by chance.
 const MIN_ENCODED: usize = 6;
 /// Number of bytes at the start of a form that are searched in every text. It limits the size of
 /// the automaton.
@@ -38,6 +39,10 @@ pub struct Encodings {
     heads: Vec<Head>,
     /// Bytes in `heads`.
     used: ByteSet,
+    /// Bytes of the anchors after which the first line break of an occurrence can be, in order.
+    before_break: Vec<Head>,
+    /// Bytes of all anchors that can be wrapped.
+    wraps: ByteSet,
     /// Bytes at which an escape can start, apart from `escapes::STARTS`.
     fixed_starts: BTreeSet<u8>,
     shortest: usize,
@@ -95,8 +100,17 @@ impl Encodings {
                 self.heads.push(Head { byte, index, form });
                 self.used.add(byte);
             }
+            if may_wrap {
+                self.wraps.add(byte);
+            }
+            // After the whole anchor, the search for anchors finds the occurrence.
+            if may_wrap && usize::from(index) + 1 < text.len().min(ANCHOR) {
+                let form = self.forms.len() as u32;
+                self.before_break.push(Head { byte, index, form });
+            }
         }
         self.heads.sort_unstable();
+        self.before_break.sort_unstable();
         let fixed = text.bytes().flat_map(escapes::fixed_starts);
         self.fixed_starts.extend(fixed);
         self.shortest = match self.forms.is_empty() {
@@ -139,6 +153,13 @@ impl Encodings {
                 self.places_of_escape(bytes, at, &mut found);
             }
         }
+        if !self.before_break.is_empty() {
+            for line_end in [b'\n', b'\r'] {
+                for at in memchr::memchr_iter(line_end, bytes) {
+                    self.places_of_break(bytes, at, &mut found);
+                }
+            }
+        }
         super::values::merge(&mut found);
         found
     }
@@ -147,6 +168,10 @@ impl Encodings {
     /// as they are.
     fn places_of_escape(&self, text: &[u8], at: usize, found: &mut Vec<(usize, usize)>) {
         let (before, rest) = text.split_at(at);
+        // A line break in a JSON string.
+        if rest.first() == Some(&b'\\') {
+            self.places_of_break(text, at, found);
+        }
         escapes::each(rest, |length, decoded| {
             for (form, index) in self.forms_with(decoded) {
                 if before.ends_with(form.bytes.get(..index).unwrap_or_default()) {
@@ -155,6 +180,40 @@ impl Encodings {
                 }
             }
         });
+    }
+
+    /// Finds occurrences whose first line break is at this offset, if it is in their anchor. The
+    /// characters before it are there as they are.
+    fn places_of_break(&self, text: &[u8], at: usize, found: &mut Vec<(usize, usize)>) {
+        let (before, rest) = text.split_at(at);
+        // Most lines end with punctuation, or start with a space.
+        let Some(last) = before.last().filter(|last| self.wraps.contains(**last)) else {
+            return;
+        };
+        let Some(length) = line_break(rest) else {
+            return;
+        };
+        let next = rest.get(length);
+        let is_special =
+            next.is_some_and(|next| escapes::is_start(*next) || matches!(next, b'\n' | b'\r'));
+        if !is_special && !next.is_some_and(|next| self.wraps.contains(*next)) {
+            return;
+        }
+        let from = self.before_break.partition_point(|head| head.byte < *last);
+        let heads = self.before_break.get(from..).unwrap_or_default();
+        for head in heads.iter().take_while(|head| head.byte == *last) {
+            let known = usize::from(head.index) + 1;
+            let form = self.forms.get(head.form as usize);
+            let fits = |form: &&Form| {
+                let start = form.bytes.get(..known);
+                let continues = is_special || form.bytes.get(known) == next;
+                continues && start.is_some_and(|start| before.ends_with(start))
+            };
+            if let Some(form) = form.filter(fits) {
+                let end = form.follow(text, at + length, known).end;
+                found.extend(end.map(|end| (at - known, end)));
+            }
+        }
     }
 
     /// Forms that contain these bytes in their anchor, each with the offset of the bytes.
@@ -247,11 +306,12 @@ impl Form {
 
 /// Length of a line break at the start of a text, also of one in a JSON string.
 fn line_break(text: &[u8]) -> Option<usize> {
-    let breaks: [&[u8]; 6] = [b"\n", b"\r", br"\n", br"\r", br"\\n", br"\\r"];
-    breaks
-        .iter()
-        .find(|form| text.starts_with(form))
-        .map(|form| form.len())
+    match text {
+        [b'\n' | b'\r', ..] => Some(1),
+        [b'\\', b'n' | b'r', ..] => Some(2),
+        [b'\\', b'\\', b'n' | b'r', ..] => Some(3),
+        _ => None,
+    }
 }
 
 /// The characters in which base64 writes `bytes`, standard and URL-safe, at each of the three

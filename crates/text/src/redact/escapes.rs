@@ -64,9 +64,9 @@ const MAX_LEVELS: usize = 3;
 const MAX_BACKSLASHES: usize = 1 << MAX_LEVELS;
 /// Maximum number of digits of an XML character reference, with leading zeros.
 const MAX_DIGITS: usize = 8;
-/// Maximum length in bytes of one escaped byte. The longest is `\` eight times before `U` and
-/// eight digits, or `&amp;amp;amp;` before a reference.
-pub const MAX_ESCAPE: usize = 28;
+/// Maximum length in bytes of one escape. The longest is a surrogate pair: two halves, each with a
+/// run of backslashes, `u` and four digits.
+pub const MAX_ESCAPE: usize = 2 * (MAX_BACKSLASHES + 5);
 
 /// Characters at which any escape can start, apart from those of `fixed_starts`.
 pub const STARTS: [u8; 3] = [b'%', b'\\', b'&'];

@@ -157,7 +157,7 @@ pub(super) fn merge(found: &mut Vec<(usize, usize)>) {
 /// Shows the number of values, never the values themselves.
 impl std::fmt::Debug for SecretValues {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Values({})", self.all.len())
+        write!(f, "SecretValues({})", self.all.len())
     }
 }
 
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(known.replace("a one-and-more b", "#"), "a # b");
         assert!(matches!(known.replace("on", "#"), Cow::Borrowed("on")));
         assert!(matches!(values(&[]).replace("x", "#"), Cow::Borrowed("x")));
-        assert_eq!(format!("{known:?}"), "Values(3)");
+        assert_eq!(format!("{known:?}"), "SecretValues(3)");
     }
 
     #[test]
