@@ -1,6 +1,7 @@
 //! The open connections. A connection without the token gives way to a new one, so that clients
 //! without the token cannot lock out a client that has it. It gives way only after it was served
-//! once, so that a request that has already arrived is always read.
+//! once, so that a request that has already arrived is always read. When the token is replaced, the
+//! connections that sent the old one count as connections without the token again.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
@@ -10,6 +11,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+
+use super::token::Validity;
 
 /// All open connections.
 pub struct Connections {
@@ -99,7 +102,8 @@ impl Connections {
             peer,
             number,
             has_request: AtomicBool::new(false),
-            is_authenticated: AtomicBool::new(false),
+            token: Mutex::new(None),
+            token_arrived: Notify::new(),
         })))
     }
 
@@ -118,7 +122,10 @@ pub struct Connection {
     peer: IpAddr,
     number: u64,
     has_request: AtomicBool,
-    is_authenticated: AtomicBool,
+    /// Validity of the token that arrived. It is there if and only if the connection is counted in
+    /// `Table::authenticated`. It is changed while the table is locked.
+    token: Mutex<Option<Validity>>,
+    token_arrived: Notify,
 }
 
 impl Connection {
@@ -127,41 +134,64 @@ impl Connection {
         self.has_request.store(true, Ordering::Relaxed);
     }
 
-    /// Called when a request has the token. From now on the connection does not give way.
-    pub fn authenticated(&self) {
-        if self.is_authenticated.load(Ordering::Relaxed) {
+    /// Called when a request has the token. The connection does not give way as long as the token is
+    /// valid.
+    pub fn authenticated(&self, validity: Validity) {
+        if self.is_authenticated() {
             return;
         }
         let mut table = self.all.table.lock();
         table.remove(self.peer, self.number);
-        table.authenticated += 1;
-        self.is_authenticated.store(true, Ordering::Relaxed);
+        let old = self.token.lock().replace(validity);
+        table.authenticated += usize::from(old.is_none());
+        self.token_arrived.notify_one();
+    }
+
+    fn is_authenticated(&self) -> bool {
+        let token = self.token.lock();
+        token.as_ref().is_some_and(Validity::is_current)
+    }
+
+    /// Lets the connection give way, unless its token is valid. Returns the validity of its token,
+    /// or what tells that it gives way.
+    fn give_way(&self) -> Result<Validity, Arc<Notify>> {
+        let mut table = self.all.table.lock();
+        let mut token = self.token.lock();
+        match token.as_ref().filter(|validity| validity.is_current()) {
+            Some(validity) => Ok(validity.clone()),
+            None => {
+                table.authenticated -= usize::from(token.take().is_some());
+                let closed = Arc::new(Notify::new());
+                let of_peer = table.unauthenticated.entry(self.peer).or_default();
+                of_peer.insert(self.number, Arc::clone(&closed));
+                Err(closed)
+            }
+        }
     }
 
     /// Waits until the connection must be closed: it gives way to another one, or its first request
     /// did not arrive in time. It can give way from the first call on.
     pub async fn must_close(&self, first_request: Duration) {
-        let closed = Arc::new(Notify::new());
-        {
-            let mut table = self.all.table.lock();
-            if !self.is_authenticated.load(Ordering::Relaxed) {
-                let of_peer = table.unauthenticated.entry(self.peer).or_default();
-                of_peer.insert(self.number, Arc::clone(&closed));
-            }
-        }
         let overdue = async {
             tokio::time::sleep(first_request).await;
             if self.has_request.load(Ordering::Relaxed) {
                 std::future::pending::<()>().await;
             }
         };
-        tokio::select! {
-            () = closed.notified() => {}
-            () = overdue => {}
-        }
-        if self.is_authenticated.load(Ordering::Relaxed) {
-            // The token arrived at the last moment.
-            std::future::pending::<()>().await;
+        let mut overdue = std::pin::pin!(overdue);
+        loop {
+            match self.give_way() {
+                Ok(validity) => validity.ended().await,
+                Err(closed) => tokio::select! {
+                    () = &mut overdue => return,
+                    () = self.token_arrived.notified() => {}
+                    () = closed.notified() => match self.is_authenticated() {
+                        // The token arrived at the last moment.
+                        true => {}
+                        false => return,
+                    },
+                },
+            }
         }
     }
 }
@@ -172,13 +202,13 @@ impl Drop for Place {
         let mut table = connection.all.table.lock();
         table.remove(connection.peer, connection.number);
         table.open -= 1;
-        let was_authenticated = connection.is_authenticated.load(Ordering::Relaxed);
+        let was_authenticated = connection.token.lock().is_some();
         table.authenticated -= usize::from(was_authenticated);
     }
 }
 
 /// The address that counts as one peer. A client with IPv6 usually has a whole /64 network.
-fn peer_of(address: IpAddr) -> IpAddr {
+pub fn peer_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => {
             let network = u128::from(v6) & (u128::MAX << 64);
@@ -191,6 +221,7 @@ fn peer_of(address: IpAddr) -> IpAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::token::BearerToken;
     use futures::FutureExt;
     use futures::future::BoxFuture;
 
@@ -234,16 +265,50 @@ mod tests {
         assert_eq!((table.open, table.unauthenticated.len()), (0, 0));
     }
 
+    fn token() -> BearerToken {
+        let mut token = BearerToken::new("old".to_owned());
+        token.save = Some(Box::new(|_| Ok(())));
+        token
+    }
+
+    /// The holder of the old token must not lock out the holder of the new one.
+    #[tokio::test]
+    async fn connections_give_way_after_their_token_was_replaced() {
+        let all = Connections::new(2, 10);
+        let token = token();
+        let mut open = [1, 2].map(|peer| Client::new(&all, peer).expect("a place"));
+        for client in &mut open {
+            client.place.0.authenticated(token.current().validity());
+            assert!(!client.is_closed());
+        }
+        assert!(Client::new(&all, 3).is_none());
+        assert!(token.replace("new".to_owned(), || ()).is_ok());
+        assert_eq!(closed(&mut open), [false, false]);
+        assert_eq!(all.table.lock().authenticated, 0);
+        // One of them sends the new token.
+        open[0].place.0.authenticated(token.current().validity());
+        let mut new = Client::new(&all, 3).expect("a place");
+        assert_eq!(closed(&mut open), [false, true]);
+        assert!(!new.is_closed());
+        new.place.0.authenticated(token.current().validity());
+        assert_eq!(all.table.lock().authenticated, 2);
+        drop((open, new));
+        let table = all.table.lock();
+        assert_eq!((table.open, table.authenticated), (0, 0));
+        assert!(table.unauthenticated.is_empty());
+    }
+
     #[tokio::test]
     async fn authenticated_connections_do_not_give_way() {
         let all = Connections::new(2, 10);
+        let token = token();
         let mut one = Client::new(&all, 1).expect("a place");
-        one.place.0.authenticated();
+        one.place.0.authenticated(token.current().validity());
         let mut two = Client::new(&all, 1).expect("a place");
         let three = Client::new(&all, 2).expect("a place");
         assert!(!one.is_closed() && two.is_closed());
         drop(two);
-        three.place.0.authenticated();
+        three.place.0.authenticated(token.current().validity());
         let address = IpAddr::from([10, 0, 0, 3]);
         assert!(matches!(all.admit(address), Admission::Full));
         drop(one);

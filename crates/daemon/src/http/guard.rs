@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
+use axum::http::Extensions;
 use axum::http::header::{AUTHORIZATION, HOST, HeaderMap, ORIGIN};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -73,6 +74,9 @@ pub async fn guard(
     match authorize(&state, &request) {
         Ok((principal, validity)) => {
             request.extensions_mut().insert(principal);
+            if !is_open(request.uri().path()) {
+                request.extensions_mut().insert(validity.clone());
+            }
             validity.limit(next.run(request).await)
         }
         Err(error) => error.into_response(),
@@ -105,24 +109,34 @@ fn authorize(state: &AppState, request: &Request) -> Result<(Principal, Validity
     limit.map_err(rate_limited)?;
     let is_trusted = has_token || has_ticket(state, request);
     if let (true, Some(connection)) = (is_trusted, connection) {
-        connection.authenticated();
+        connection.authenticated(token.validity());
     }
     if !is_trusted && !is_open(request.uri().path()) {
         // Wrong tokens have their own limit, so that guessing does not slow down clients with the
         // right token.
         state.limiter.failed(address).map_err(rate_limited)?;
-        return Err(ApiError::new(
-            401,
-            "unauthorized",
-            "the bearer token is missing or wrong",
-        )
-        .hint("send `Authorization: Bearer TOKEN`; the token is in `runtime.json` in the host's state directory"));
+        return Err(unauthorized("the bearer token is missing or wrong"));
     }
     let principal = match address {
         Some(address) if address.is_loopback() => Principal::Local,
         _ => Principal::Remote,
     };
     Ok((principal, token.validity()))
+}
+
+fn unauthorized(what: &str) -> ApiError {
+    ApiError::new(401, "unauthorized", what)
+        .hint("send `Authorization: Bearer TOKEN`; the token is in `runtime.json` in the host's state directory")
+}
+
+/// Refuses a request whose token was replaced after the guard had accepted it.
+pub fn check_still_valid(extensions: &Extensions) -> Result<(), ApiError> {
+    match extensions.get::<Validity>() {
+        Some(validity) if !validity.is_current() => Err(unauthorized(
+            "the bearer token was replaced before the request was complete",
+        )),
+        _ => Ok(()),
+    }
 }
 
 pub fn rate_limited(wait: std::time::Duration) -> ApiError {

@@ -76,11 +76,18 @@ impl CurrentToken<'_> {
     }
 }
 
-/// Tells when the token of a request was replaced.
+/// Resolves when the token of a request is replaced.
+#[derive(Clone)]
 pub struct Validity(watch::Receiver<()>);
 
 impl Validity {
-    async fn ended(mut self) {
+    /// Whether the token was not replaced.
+    pub fn is_current(&self) -> bool {
+        !self.0.has_changed().unwrap_or(false)
+    }
+
+    /// Waits until the token is replaced.
+    pub async fn ended(mut self) {
         if self.0.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
