@@ -6,12 +6,14 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
+use super::connections::peer_of;
 use crate::rate_limit::{Bucket, Rate};
 
 /// Maximum number of remembered addresses. Beyond it, addresses with full buckets are removed.
 const MAX_ADDRESSES: usize = 10_000;
 
-/// Rate limits per client address. Requests with and without the token are counted separately.
+/// Rate limits per client address, for IPv6 per /64 network. Requests with and without the token are
+/// counted separately.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientRates {
     /// For local programs. Only a runaway loop reaches it.
@@ -83,6 +85,7 @@ fn take_token(
     rate: Rate,
     now: Instant,
 ) -> Result<(), Duration> {
+    let address = address.map(peer_of);
     let mut buckets = buckets.lock();
     if !buckets.0.contains_key(&address) && buckets.0.len() >= MAX_ADDRESSES {
         buckets.0.retain(|_, bucket| !bucket.is_full(rate, now));
@@ -122,5 +125,24 @@ mod tests {
             assert_eq!(take(1, 60.0), Ok(()));
         }
         assert!(take(1, 60.0).is_err());
+    }
+
+    /// A client with IPv6 usually has a whole network, and could use another address each time.
+    #[test]
+    fn the_addresses_of_a_network_share_a_bucket() {
+        let limiter = RateLimiter::new(ClientRates {
+            failed: Rate {
+                per_second: 0.01,
+                burst: 2.0,
+            },
+            ..ClientRates::default()
+        });
+        let failed = |text: &str| limiter.failed(text.parse().ok()).is_ok();
+        assert!(failed("2001:db8::1") && failed("2001:db8::2"));
+        assert!(!failed("2001:db8::ffff:3"));
+        assert!(failed("2001:db8:0:1::1"), "another network");
+        assert!(failed("10.0.0.1") && failed("::ffff:10.0.0.1"));
+        assert!(!failed("10.0.0.1"));
+        assert!(failed("10.0.0.2"), "another IPv4 address");
     }
 }
