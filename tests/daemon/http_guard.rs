@@ -202,6 +202,29 @@ fn the_open_link_logs_in_once() {
     child.wait().expect("waited");
 }
 
+/// Anyone can send a login, so its body is small.
+#[test]
+fn a_login_has_a_small_body() {
+    let host = Served::new();
+    let login = |length: usize| {
+        let body = json!({ "code": "x".repeat(length) }).to_string();
+        let headers = "Content-Type: application/json\r\n";
+        host.ask("POST", "/login", headers, &body)
+    };
+    assert_eq!(login(4000).refusal(401), "link_spent");
+    assert_eq!(login(5000).refusal(413), "body_too_large");
+    // Without a length.
+    let chunk = "x".repeat(5000);
+    let request = format!(
+        "POST /login HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Type: application/json\r\n\
+         Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{chunk}\r\n0\r\n\r\n",
+        host.address,
+        chunk.len()
+    );
+    let answer = host.raw(request.as_bytes());
+    assert_eq!(answer.refusal(413), "body_too_large");
+}
+
 const SOON: Duration = Duration::from_millis(200);
 
 // Slow request heads, idle connections and slow bodies are cut off, and other clients do not wait.

@@ -106,15 +106,15 @@ fn a_token_can_be_replaced_while_the_host_runs() {
     }
     let ran = rotate(&host, &[]);
     assert!(ran.status.success(), "{ran:?}");
-    let said = String::from_utf8_lossy(&ran.stdout).into_owned();
-    assert!(said.contains("runtime.json"), "{said}");
+    let output = String::from_utf8_lossy(&ran.stdout).into_owned();
+    assert!(output.contains("runtime.json"), "{output}");
 
     let after = runtime(&host.home());
     let new = after["token"].as_str().expect("text").to_owned();
     assert_ne!(new, host.token);
     assert!(
-        !said.contains(&new) && !said.contains(&host.token),
-        "{said}"
+        !output.contains(&new) && !output.contains(&host.token),
+        "{output}"
     );
     assert_eq!(
         (&after["url"], &after["pid"]),
@@ -156,6 +156,54 @@ fn a_token_can_be_replaced_while_the_host_runs() {
         "{events}"
     );
     assert_eq!(host.get("/sessions").refusal(401), "unauthorized");
+}
+
+/// A request with the old token has passed the guard, and sends the rest of its body later.
+#[test]
+fn a_request_that_is_not_complete_when_the_token_is_replaced_does_nothing() {
+    let mut host = Served::new();
+    let id = host.running("default");
+    let start = |host: &Served, path: &str, body: &str| {
+        let mut stream = host.open();
+        let (first, rest) = body.split_at(5);
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{}Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\nContent-Length: {}\r\n\r\n{first}",
+            host.address,
+            host.bearer(),
+            body.len()
+        );
+        std::io::Write::write_all(&mut stream, head.as_bytes()).expect("sent");
+        (stream, rest.to_owned())
+    };
+    let prompt = json!({ "prompt": "from the old token" }).to_string();
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": "send_prompt", "arguments": { "id": id, "prompt": "from the old token" } } });
+    let requests = [
+        start(&host, &format!("/sessions/{id}/prompt"), &prompt),
+        start(&host, "/mcp", &call.to_string()),
+    ];
+    // The guard has accepted them when a later request is answered.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert_eq!(host.get("/sessions").status, 200);
+    assert!(rotate(&host, &[]).status.success());
+    for (mut stream, rest) in requests {
+        std::io::Write::write_all(&mut stream, rest.as_bytes()).expect("sent");
+        let answer = Answer::read(stream);
+        assert_eq!(answer.status, 401, "{answer:?}");
+    }
+    let new = runtime(&host.home())["token"].clone();
+    host.token = new.as_str().expect("text").to_owned();
+    // With the new token, a body in two parts is accepted.
+    let body = json!({ "prompt": "from the new token" }).to_string();
+    let (mut stream, rest) = start(&host, &format!("/sessions/{id}/prompt"), &body);
+    std::io::Write::write_all(&mut stream, rest.as_bytes()).expect("sent");
+    assert_eq!(Answer::read(stream).status, 200);
+    super::served::eventually("the prompt is answered", || {
+        host.lines(&id)
+            .join("\n")
+            .contains("You said: from the new token")
+    });
+    assert!(!host.lines(&id).join("\n").contains("from the old token"));
 }
 
 #[test]

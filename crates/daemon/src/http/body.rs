@@ -8,12 +8,14 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 
 use super::AppState;
+use super::guard::check_still_valid;
 use crate::error::ApiError;
 
 /// Maximum size of a body in bytes.
@@ -24,6 +26,15 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Parses the body as a `T`. Unknown members are ignored.
 pub async fn read<T: DeserializeOwned>(request: Request, within: Duration) -> Result<T, ApiError> {
+    read_up_to(MAX_BYTES, request, within).await
+}
+
+/// Like `read`, with another limit in bytes.
+pub async fn read_up_to<T: DeserializeOwned>(
+    max: usize,
+    request: Request,
+    within: Duration,
+) -> Result<T, ApiError> {
     let (parts, body) = request.into_parts();
     if !is_json(&parts.headers) {
         drain(body).await;
@@ -32,28 +43,31 @@ pub async fn read<T: DeserializeOwned>(request: Request, within: Duration) -> Re
                 .hint("send the header `Content-Type: application/json`"),
         );
     }
-    parse(&bytes(&parts.headers, body, within).await?)
+    parse(&bytes(&parts, body, max, within).await?)
 }
 
 /// Middleware for handlers that read bodies themselves: passes the whole body, within the limits.
 pub async fn buffer(State(state): State<Arc<AppState>>, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
-    match bytes(&parts.headers, body, state.timeouts.body).await {
+    match bytes(&parts, body, MAX_BYTES, state.timeouts.body).await {
         Ok(bytes) => next.run(Request::from_parts(parts, bytes.into())).await,
         Err(error) => error.into_response(),
     }
 }
 
-async fn bytes(headers: &HeaderMap, body: Body, within: Duration) -> Result<Bytes, ApiError> {
-    let bytes = tokio::time::timeout(within, collect(headers, body));
-    bytes.await.map_err(|_| {
+/// The whole body of a request whose token is still valid after it.
+async fn bytes(parts: &Parts, body: Body, max: usize, within: Duration) -> Result<Bytes, ApiError> {
+    let bytes = tokio::time::timeout(within, collect(&parts.headers, body, max));
+    let bytes = bytes.await.map_err(|_| {
         ApiError::new(
             408,
             "body_timeout",
             format!("the body was not received within {} s", within.as_secs()),
         )
         .hint("send the complete body")
-    })?
+    })??;
+    check_still_valid(&parts.extensions)?;
+    Ok(bytes)
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -65,14 +79,14 @@ fn is_json(headers: &HeaderMap) -> bool {
     })
 }
 
-async fn collect(headers: &HeaderMap, mut body: Body) -> Result<Bytes, ApiError> {
+async fn collect(headers: &HeaderMap, mut body: Body, max: usize) -> Result<Bytes, ApiError> {
     let content_length = headers.get(CONTENT_LENGTH).and_then(|v| v.to_str().ok());
     let content_length = content_length
         .and_then(|v| v.parse::<u64>().ok())
         .unwrap_or(0);
-    if content_length > MAX_BYTES as u64 {
+    if content_length > max as u64 {
         drain(body).await;
-        return Err(too_large());
+        return Err(too_large(max));
     }
     let mut all = Vec::with_capacity(usize::try_from(content_length).unwrap_or(0));
     while let Some(frame) = body.frame().await {
@@ -81,9 +95,9 @@ async fn collect(headers: &HeaderMap, mut body: Body) -> Result<Bytes, ApiError>
                 .hint("send the complete body")
         })?;
         if let Ok(data) = frame.into_data() {
-            if all.len() + data.len() > MAX_BYTES {
+            if all.len() + data.len() > max {
                 drain(body).await;
-                return Err(too_large());
+                return Err(too_large(max));
             }
             all.extend_from_slice(&data);
         }
@@ -106,13 +120,16 @@ async fn drain(mut body: Body) {
     let _ = tokio::time::timeout(DRAIN_TIMEOUT, draining).await;
 }
 
-fn too_large() -> ApiError {
-    ApiError::new(
-        413,
-        "body_too_large",
-        format!("the body is larger than {} MiB", MAX_BYTES >> 20),
-    )
-    .hint("put large content into a file in the workspace, and name the file in the prompt")
+fn too_large(max: usize) -> ApiError {
+    let (size, hint) = match max {
+        MAX_BYTES => (
+            format!("{} MiB", MAX_BYTES >> 20),
+            "put large content into a file in the workspace, and name the file in the prompt",
+        ),
+        max => (format!("{max} bytes"), "send only the documented fields"),
+    };
+    let what = format!("the body is larger than {size}");
+    ApiError::new(413, "body_too_large", what).hint(hint)
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {

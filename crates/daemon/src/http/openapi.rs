@@ -112,7 +112,10 @@ fn routes() -> Vec<Route> {
                 "login",
                 "Exchange the code of a one-time link for the token",
                 (200, "The token", Content::Json(shape::<types::Token>)),
-                &[(401, "The link was already used or has expired")],
+                &[
+                    (401, "The link was already used or has expired"),
+                    (413, "The body is larger than 4 KiB"),
+                ],
             )
         },
         route(

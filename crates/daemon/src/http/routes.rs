@@ -26,6 +26,8 @@ use agentproto_runtime::arm::permissions::Answer;
 /// Default and maximum number of events per page.
 const PAGE: usize = 200;
 const MAX_PAGE: usize = 1000;
+/// Maximum size in bytes of the body of a login, which anyone can send.
+const MAX_LOGIN: usize = 4 << 10;
 
 type RouteResult = Result<Response, ApiError>;
 type Shared = State<Arc<AppState>>;
@@ -89,7 +91,7 @@ async fn document() -> Response {
 
 async fn login(State(state): Shared, request: Request) -> RouteResult {
     let peer = request.extensions().get::<super::Peer>().copied();
-    let login: Login = body::read(request, state.timeouts.body).await?;
+    let login: Login = body::read_up_to(MAX_LOGIN, request, state.timeouts.body).await?;
     let token = state.token.current();
     if !state.tickets.redeem(&login.code, &Purpose::Link) {
         let slow = state.limiter.failed(peer.map(|peer| peer.address.ip()));
@@ -321,8 +323,11 @@ async fn stream(
     ))
 }
 
-async fn ticket(State(state): Shared, Path(id): Path<String>) -> RouteResult {
+async fn ticket(State(state): Shared, Path(id): Path<String>, request: Request) -> RouteResult {
     state.registry.check_known(&id)?;
+    // The token cannot be replaced between the check and the ticket.
+    let _current = state.token.current();
+    super::guard::check_still_valid(request.extensions())?;
     let ticket = state.tickets.issue(Purpose::Stream(id), STREAM_LIFETIME)?;
     let expires_in_ms = u64::try_from(STREAM_LIFETIME.as_millis()).unwrap_or(u64::MAX);
     let issued = Ticket {
