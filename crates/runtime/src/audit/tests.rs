@@ -178,7 +178,8 @@ fn every_changed_line_is_detected() {
 #[test]
 fn duplicate_keys_are_detected() {
     for bench in [Bench::new(), Bench::from_earlier_version()] {
-        let mut lines = bench.lines();
+        let original = bench.lines();
+        let mut lines = original.clone();
         lines[2] = lines[2].replacen('{', "{\"data\":{\"forged\":1},\"actor\":\"user:x\",", 1);
         bench.write(&lines);
         let (line, what) = bench.broken();
@@ -186,11 +187,16 @@ fn duplicate_keys_are_detected() {
             line == 3 && what.contains("duplicate key `actor`"),
             "{what}"
         );
-        lines = Bench::new().lines();
-        // In a nested object, and as the last member.
-        lines[5] = lines[5].replace("{\"z\":1", "{\"z\":0,\"z\":1");
+        // In a nested object of the last line.
+        let mut lines = original.clone();
+        let last = lines.last_mut().expect("a line");
+        *last = last.replacen("\"data\":{", "\"data\":{\"x\":{\"z\":0,\"z\":1},", 1);
         bench.write(&lines);
-        bench.broken();
+        let (line, what) = bench.broken();
+        assert_eq!(line, original.len() as u64);
+        assert!(what.contains("duplicate key `z`"), "{what}");
+        bench.write(&original);
+        assert!(bench.verify().is_ok());
     }
 }
 
