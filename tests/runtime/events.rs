@@ -260,10 +260,57 @@ fn an_anchor_detects_a_log_that_was_cut_together_with_its_pointer() {
         assert_eq!(ran.code, 65, "{}", ran.stdout);
         assert!(ran.stderr.contains("events are missing"), "{}", ran.stderr);
     }
+    // A file without an anchor checks nothing, also together with another anchor.
+    let empty = place.path("empty");
+    std::fs::write(&empty, "\n").expect("written");
+    let empty = empty.to_str().expect("a path");
+    let one = ["verify", "--anchor", first.trim()];
+    let ran = audit(&[&one[..], &["--anchor-file", empty]].concat());
+    assert!(
+        ran.code == 65 && ran.stderr.contains("no anchor"),
+        "{}",
+        ran.stderr
+    );
     assert_eq!(audit(&["verify", "--anchor", "x"]).code, 64);
     let missing = place.path("missing");
     let missing = missing.to_str().expect("a path");
     assert_eq!(audit(&["verify", "--anchor-file", missing]).code, 66);
+}
+
+#[test]
+fn a_missing_log_is_reported_with_what_happened_to_it() {
+    let place = Place::new();
+    let verify = || {
+        Ran::new(
+            place
+                .command(&["audit", "verify"])
+                .output()
+                .expect("started"),
+        )
+    };
+    let ran = verify();
+    assert_eq!(ran.code, 66);
+    assert!(ran.stderr.contains("no audit log at"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("`agentproto run` writes it"),
+        "{}",
+        ran.stderr
+    );
+    place.run("mock-acp", &["--prompt", "hello"]);
+    std::fs::remove_dir_all(place.path("home/audit")).expect("removed");
+    let ran = verify();
+    assert_eq!(ran.code, 66);
+    assert!(ran.stderr.contains("no audit log at"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("the log was moved or deleted"),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        !ran.stderr.contains("`agentproto run` writes it"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]

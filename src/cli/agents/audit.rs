@@ -66,11 +66,14 @@ fn run_with(home: &Home, action: &AuditAction, out: &mut dyn Write) -> Outcome {
     };
     let path = file.clone().unwrap_or_else(|| audit::default_path(home));
     let verified = audit::verify(home, &path, &anchors).map_err(|error| match error.code {
-        Code::TargetUnknown => Failure::new(
-            exit::NO_INPUT,
-            format!("no audit log at `{}`", path.display()),
-        )
-        .hint("`agentproto run` writes it; to check another log, name its file"),
+        Code::TargetUnknown => {
+            let what = format!("no audit log at `{}`", path.display());
+            // The hint of the error says that there was a log.
+            let hint = error.hint.unwrap_or_else(|| {
+                "`agentproto run` writes it; to check another log, name its file".to_owned()
+            });
+            Failure::new(exit::NO_INPUT, what).hint(hint)
+        }
         _ => Failure::from(error),
     })?;
     let facts = json!({
@@ -104,6 +107,7 @@ fn run_with(home: &Home, action: &AuditAction, out: &mut dyn Write) -> Outcome {
 fn anchors(args: &Verify) -> Result<Vec<Anchor>, Failure> {
     let mut anchors = args.anchor.clone();
     if let Some(path) = &args.anchor_file {
+        let given = anchors.len();
         let text = std::fs::read_to_string(path)
             .map_err(|e| Failure::new(exit::NO_INPUT, format!("`{}`: {e}", path.display())))?;
         for (number, line) in text.lines().enumerate() {
@@ -111,7 +115,7 @@ fn anchors(args: &Verify) -> Result<Vec<Anchor>, Failure> {
                 anchors.push(read_anchor(path, number + 1, line)?);
             }
         }
-        if anchors.is_empty() {
+        if anchors.len() == given {
             let what = format!("`{}`: the file contains no anchor", path.display());
             return Err(Failure::new(exit::DATA, what));
         }
