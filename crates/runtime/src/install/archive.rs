@@ -11,6 +11,9 @@ use tar::EntryType;
 
 /// Maximum length of a name in bytes.
 const MAX_NAME: u64 = 4096;
+/// Maximum number of bytes in the names and targets of all links. They are kept in memory until the
+/// end.
+const MAX_LINKS: usize = 64 << 20;
 /// Maximum size in bytes of the extended headers of one entry.
 const MAX_HEADER: u64 = 64 << 10;
 /// Memory limit in KiB for decoding an xz stream. The largest preset needs 65 MiB.
@@ -203,8 +206,13 @@ fn clean(name: &Path) -> Result<PathBuf, String> {
             }
         }
     }
-    match out.as_os_str().len() as u64 {
-        0..=MAX_NAME => Ok(out),
+    check_length(&out)?;
+    Ok(out)
+}
+
+fn check_length(name: &Path) -> Result<(), String> {
+    match name.as_os_str().len() as u64 {
+        0..=MAX_NAME => Ok(()),
         _ => Err("the archive contains a name that is too long".to_owned()),
     }
 }
@@ -214,9 +222,12 @@ struct Sink {
     root: PathBuf,
     left: u64,
     entries: u64,
-    /// Links, created at the end. Hard links come first, because they are files.
+    /// Links, created at the end. Hard links come first, because they are files. All names and
+    /// targets are checked before they are kept.
     hard: Vec<(PathBuf, PathBuf)>,
     soft: Vec<(PathBuf, PathBuf)>,
+    /// Remaining bytes for names and targets of links.
+    links_left: usize,
 }
 
 impl Sink {
@@ -227,6 +238,7 @@ impl Sink {
             entries: limits.entries,
             hard: Vec::new(),
             soft: Vec::new(),
+            links_left: MAX_LINKS,
         }
     }
 
@@ -266,11 +278,37 @@ impl Sink {
         file.flush().map_err(unpack_error)
     }
 
+    fn hard_link(&mut self, name: &Path, target: &Path) -> Result<(), String> {
+        let link = (clean(name)?, clean(target)?);
+        self.count_link(&link)?;
+        self.hard.push(link);
+        Ok(())
+    }
+
+    fn soft_link(&mut self, name: &Path, target: PathBuf) -> Result<(), String> {
+        check_length(&target)?;
+        let name = clean(name)?;
+        if !stays_inside(&name, &target) {
+            return Err(outside(&name, &target));
+        }
+        let link = (name, target);
+        self.count_link(&link)?;
+        self.soft.push(link);
+        Ok(())
+    }
+
+    fn count_link(&mut self, (name, target): &(PathBuf, PathBuf)) -> Result<(), String> {
+        let size = name.as_os_str().len() + target.as_os_str().len();
+        let left = self.links_left.checked_sub(size);
+        self.links_left = left.ok_or("the archive contains too many or too long links")?;
+        Ok(())
+    }
+
     fn finish(self) -> Result<(), String> {
         fs::create_dir_all(&self.root).map_err(unpack_error)?;
         let root = self.root.canonicalize().map_err(unpack_error)?;
         for (name, target) in self.hard {
-            let from = root.join(clean(&target)?);
+            let from = root.join(target);
             if !fs::symlink_metadata(&from).is_ok_and(|m| m.is_file()) {
                 return Err(format!(
                     "`{}` links to a file that is not in the archive",
@@ -281,9 +319,6 @@ impl Sink {
         }
         let mut made = Vec::new();
         for (name, target) in self.soft {
-            if !stays_inside(&clean(&name)?, &target) {
-                return Err(outside(&name, &target));
-            }
             let at = place(&root, &name)?;
             symlink(&target, &at).map_err(unpack_error)?;
             made.push((at, name, target));
@@ -409,8 +444,8 @@ fn tar_into(from: impl Read, sink: &mut Sink) -> Result<(), String> {
                             false => sink.file(&name, mode, size, &mut entry)?,
                         }
                     }
-                    (EntryType::Symlink, Some(target)) => sink.soft.push((name, target)),
-                    (EntryType::Link, Some(target)) => sink.hard.push((name, target)),
+                    (EntryType::Symlink, Some(target)) => sink.soft_link(&name, target)?,
+                    (EntryType::Link, Some(target)) => sink.hard_link(&name, &target)?,
                     (EntryType::GNUSparse, _) => return Err(sparse()),
                     _ => {
                         return Err(format!(
@@ -463,11 +498,36 @@ fn zip_into(source: File, sink: &mut Sink) -> Result<(), String> {
             sink.dir(&name)?;
         } else if entry.is_symlink() {
             let target = path_of(&long(&mut entry, MAX_NAME)?);
-            sink.soft.push((name, target));
+            sink.soft_link(&name, target)?;
         } else {
             let size = entry.size();
             sink.file(&name, mode, size, &mut entry)?;
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_are_checked_and_counted_before_they_are_kept() {
+        let mut sink = Sink::new(Path::new("/nowhere"), ArchiveLimits::default());
+        let long = PathBuf::from("x/".repeat(30 << 10));
+        assert!(sink.soft_link(Path::new("a"), long.clone()).is_err());
+        assert!(sink.soft_link(&long, "a".into()).is_err());
+        assert!(sink.hard_link(Path::new("a"), &long).is_err());
+        assert!(sink.soft_link(Path::new("a"), "../b".into()).is_err());
+        assert!(sink.hard_link(Path::new("../a"), Path::new("b")).is_err());
+        assert_eq!((sink.soft.len(), sink.hard.len()), (0, 0));
+        let target = "x".repeat(MAX_NAME as usize);
+        let most = MAX_LINKS / target.len();
+        let mut add = |n: usize| match n % 2 {
+            0 => sink.soft_link(Path::new("a"), target.clone().into()),
+            _ => sink.hard_link(Path::new("a"), Path::new(&target)),
+        };
+        let kept = (0..2 * most).take_while(|n| add(*n).is_ok()).count();
+        assert!(kept <= most && kept > most - 10, "{kept}");
+    }
 }
