@@ -1,5 +1,6 @@
 //! IP addresses: all their spellings, and which of them are not on the public internet.
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
 /// An IP address in the place of a host name.
@@ -91,15 +92,63 @@ pub fn canonical(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Whether an address belongs to this machine: only then can a socket be bound to it.
+/// Whether an address belongs to this machine: only then can a socket be bound to it. If that cannot
+/// be found out, for example because too many files are open, the address counts as an own one.
 pub fn is_own(address: IpAddr) -> bool {
-    let binds = |address: IpAddr| UdpSocket::bind((address, 0)).is_ok();
-    // With `ip_nonlocal_bind`, every address can be bound.
+    let bind = |address: IpAddr| UdpSocket::bind((address, 0)).map(drop);
+    is_own_with(address, bind, interface_addresses)
+}
+
+fn is_own_with(
+    address: IpAddr,
+    bind: impl Fn(IpAddr) -> io::Result<()>,
+    interfaces: impl Fn() -> io::Result<Vec<IpAddr>>,
+) -> bool {
     let foreign = match address {
         IpAddr::V4(_) => IpAddr::from([192, 0, 2, 1]),
         IpAddr::V6(_) => IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1]),
     };
-    binds(address) && !binds(foreign)
+    match bind(address) {
+        // Without IPv6, there is no own IPv6 address.
+        Err(error) if error.raw_os_error() == Some(libc::EAFNOSUPPORT) => false,
+        Err(error) => error.kind() != io::ErrorKind::AddrNotAvailable,
+        // With `ip_nonlocal_bind`, every address can be bound.
+        Ok(()) if bind(foreign).is_ok() => interfaces().map_or(true, |own| own.contains(&address)),
+        Ok(()) => true,
+    }
+}
+
+/// The addresses of all network interfaces.
+fn interface_addresses() -> io::Result<Vec<IpAddr>> {
+    let mut list = std::ptr::null_mut();
+    // SAFETY: the pointer is valid for writing.
+    if unsafe { libc::getifaddrs(&mut list) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let mut found = Vec::new();
+    let mut next = list;
+    // SAFETY: the list was filled above and is freed below. Its entries are valid until then.
+    while let Some(entry) = unsafe { next.as_ref() } {
+        next = entry.ifa_next;
+        // SAFETY: an address is null or valid, and its family says which type it has.
+        let address = unsafe {
+            match entry.ifa_addr.as_ref().map(|a| i32::from(a.sa_family)) {
+                Some(libc::AF_INET) => {
+                    let v4 = entry.ifa_addr.cast::<libc::sockaddr_in>().read_unaligned();
+                    Some(IpAddr::from(v4.sin_addr.s_addr.to_ne_bytes()))
+                }
+                Some(libc::AF_INET6) => {
+                    let v6 = entry.ifa_addr.cast::<libc::sockaddr_in6>().read_unaligned();
+                    Some(IpAddr::from(v6.sin6_addr.s6_addr))
+                }
+                _ => None,
+            }
+        };
+        found.extend(address);
+    }
+    // SAFETY: the list comes from `getifaddrs` and is not used any more.
+    unsafe { libc::freeifaddrs(list) };
+    Ok(found)
 }
 
 /// Why an address is not a host on the public internet, or `None` if it may be one.
@@ -168,6 +217,27 @@ mod tests {
         assert!(is_own(Ipv4Addr::LOCALHOST.into()));
         assert!(!is_own(IpAddr::from([192, 0, 2, 7])));
         assert!(!is_own(IpAddr::from([8, 8, 8, 8])));
+        let own = interface_addresses().expect("listed");
+        assert!(own.contains(&Ipv4Addr::LOCALHOST.into()), "{own:?}");
+        assert!(own.into_iter().filter(IpAddr::is_ipv4).all(is_own));
+    }
+
+    #[test]
+    fn an_address_that_cannot_be_checked_counts_as_own() {
+        let (own, other) = (IpAddr::from([1, 1, 1, 1]), IpAddr::from([8, 8, 8, 8]));
+        let v6 = IpAddr::from([0x2606, 0x4700, 0, 0, 0, 0, 0, 1]);
+        let known = || Ok(vec![own]);
+        let failing = |code: i32| move |_: IpAddr| Err(io::Error::from_raw_os_error(code));
+        for code in [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::EACCES] {
+            assert!(is_own_with(other, failing(code), known), "{code}");
+        }
+        assert!(!is_own_with(other, failing(libc::EADDRNOTAVAIL), known));
+        assert!(!is_own_with(v6, failing(libc::EAFNOSUPPORT), known));
+        // With `ip_nonlocal_bind`.
+        let all = |_: IpAddr| Ok(());
+        assert!(is_own_with(own, all, known));
+        assert!(!is_own_with(other, all, known));
+        assert!(is_own_with(other, all, || Err(io::Error::other("no list"))));
     }
 
     #[test]
