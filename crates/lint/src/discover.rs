@@ -132,6 +132,9 @@ fn walk(
     builder
         .hidden(false)
         .require_git(false)
+        // `.git/info/exclude` is not part of the repository, and a `.git` file can name any file of
+        // the machine in its place.
+        .git_exclude(false)
         .follow_links(false)
         .threads(threads)
         .filter_entry(move |entry| {
