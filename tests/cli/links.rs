@@ -416,6 +416,50 @@ fn ignore_files_are_not_read_through_links() {
     }
 }
 
+/// `.git/info/exclude` is not read, neither of the repository nor of one inside it. A `.git` file can
+/// name another directory.
+#[test]
+fn exclude_files_of_git_are_not_read() {
+    let fifo = |path: &Path| {
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("created");
+        let made = Command::new("mkfifo").arg(path).status();
+        assert!(made.expect("mkfifo runs").success());
+    };
+    let dir = Dir::flawed();
+    fifo(&dir.at(".git/info/exclude"));
+    fifo(&dir.at("sub/.git/info/exclude"));
+    assert_eq!(dir.found(&[]), FLAWS);
+    assert_eq!(dir.found(&["heron"]), FLAWS);
+    let outside = Dir::new();
+    fifo(&outside.at("commondir"));
+    std::fs::remove_dir_all(dir.at("sub/.git")).expect("removed");
+    let gitdir = format!("gitdir: {}\n", outside.at("").display());
+    dir.write("sub/.git", &gitdir);
+    assert_eq!(dir.found(&[]), FLAWS);
+    // The patterns of the repository are used.
+    dir.write(".gitignore", "heron\n");
+    assert_eq!(dir.found(&[]), [""; 0]);
+}
+
+/// A repository can contain a link in the place of the baseline.
+#[test]
+fn a_baseline_is_not_written_through_a_link() {
+    let outside = Dir::new();
+    outside.write("kept", "x");
+    let dir = Dir::flawed();
+    for target in [outside.at("kept"), outside.at("new")] {
+        link(&target, &dir.at("known.json"));
+        let ran = dir.lint(&["--write-baseline", "known.json"]).exits(73);
+        assert!(ran.err.contains("symbolic link"), "{}", ran.err);
+    }
+    assert_eq!(outside.read("kept"), "x");
+    assert!(!outside.at("new").exists());
+    std::fs::remove_file(dir.at("known.json")).expect("removed");
+    for _ in 0..2 {
+        dir.lint(&["--write-baseline", "known.json"]).exits(0);
+    }
+}
+
 #[test]
 fn control_characters_in_a_target_are_escaped() {
     let dir = Dir::new();

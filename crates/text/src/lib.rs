@@ -6,7 +6,7 @@
 pub mod credentials;
 mod escape;
 pub mod excerpt;
-mod files;
+pub mod files;
 pub mod flood;
 pub mod redact;
 pub mod strict_json;

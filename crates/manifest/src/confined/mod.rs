@@ -1,8 +1,8 @@
 //! The file system below one directory. No symbolic link leads out of it.
 
-use std::ffi::OsStr;
-use std::io::Write;
 use std::path::{Component, Path, PathBuf};
+
+use agentproto_text::files;
 
 use crate::files::{Disk, FileSource, PathKind, ReadError, read_error, read_limited};
 use crate::workspace::normalize;
@@ -108,15 +108,11 @@ impl ConfinedDisk {
         if read_limited(file).map_err(ReplaceError::Read)? != old {
             return Err(ReplaceError::Changed);
         }
-        let (temporary, mut file) = create_temporary(&dir, name).map_err(failed)?;
-        let written = file
-            .write_all(new)
-            .and_then(|()| file.set_permissions(permissions))
-            .and_then(|()| file.sync_all())
-            .and_then(|()| {
-                drop(file);
-                dir.rename(temporary.as_ref(), name)
-            });
+        let create = |temporary: &str| dir.create(temporary.as_ref());
+        let (temporary, file) =
+            files::create_temporary(&name.to_string_lossy(), create).map_err(failed)?;
+        let written = files::fill(file, Some(permissions), new)
+            .and_then(|()| dir.rename(temporary.as_ref(), name));
         if written.is_err() {
             // Report the first error, not one of the cleanup.
             let _ = dir.remove(temporary.as_ref());
@@ -187,20 +183,6 @@ impl ConfinedDisk {
             }
         }
         None
-    }
-}
-
-fn create_temporary(dir: &Handle, name: &OsStr) -> std::io::Result<(String, std::fs::File)> {
-    let name = name.to_string_lossy();
-    let mut attempt = 0;
-    loop {
-        let temporary = format!(".{name}.{}-{attempt}.tmp", std::process::id());
-        match dir.create(temporary.as_ref()) {
-            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists && attempt < 100 => {
-                attempt += 1;
-            }
-            created => return created.map(|file| (temporary, file)),
-        }
     }
 }
 

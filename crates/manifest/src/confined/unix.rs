@@ -58,10 +58,10 @@ impl Handle {
         Ok(File::from(self.0))
     }
 
-    /// Creates a file in this directory. It must not exist.
+    /// Creates a file in this directory that only its owner can open. It must not exist.
     pub(super) fn create(&self, name: &OsStr) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let mode = Mode::from_raw_mode(0o666);
+        let mode = Mode::from_raw_mode(0o600);
         Ok(File::from(openat(&self.0, name, flags, mode)?))
     }
 
