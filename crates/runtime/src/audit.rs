@@ -40,6 +40,8 @@ const MAX_LINE: u64 = 8 << 20;
 /// hash, because a longer or deeper line could not be read back.
 const MAX_DATA: usize = 64 << 10;
 const MAX_DEPTH: usize = 32;
+/// Number of requests of one kind that were carried out and are recorded one by one.
+const MAX_REQUESTS: u64 = 10_000;
 
 /// Writes events. Several processes may write to one log, so each append holds the file's lock.
 pub struct Audit {
@@ -49,7 +51,16 @@ pub struct Audit {
     entity: String,
     masks: SecretRedactor,
     log: Arc<Mutex<Option<Log>>>,
-    refusals: Mutex<FloodLimit<(String, Value)>>,
+    refusals: Mutex<FloodLimit<Held>>,
+    requests: Mutex<FloodLimit<Held>>,
+}
+
+/// An event that is perhaps recorded later, with others.
+struct Held {
+    event: String,
+    data: Value,
+    /// When it happened.
+    time: String,
 }
 
 /// A log that is open in this process, with its path.
@@ -79,11 +90,14 @@ fn is_at(log: &Mutex<Option<Log>>, path: &Path) -> bool {
     let Some(log) = &*log else {
         return true;
     };
+    is_same_file(&log.file, path)
+}
+
+/// Whether an open file is the one at a path.
+fn is_same_file(file: &File, path: &Path) -> bool {
     let identity = |data: std::fs::Metadata| (data.dev(), data.ino());
-    let (Ok(ours), Ok(there)) = (log.file.metadata(), std::fs::metadata(path)) else {
-        return false;
-    };
-    identity(ours) == identity(there)
+    let same = || Some(identity(file.metadata().ok()?) == identity(path.metadata().ok()?));
+    same().unwrap_or(false)
 }
 
 struct Log {
@@ -148,6 +162,7 @@ impl Audit {
             path: default_path(home),
             home: home.clone(),
             refusals: Mutex::default(),
+            requests: Mutex::new(FloodLimit::new(MAX_REQUESTS)),
         })
     }
 
@@ -182,26 +197,56 @@ impl Audit {
         event: &str,
         data: Value,
     ) -> Result<(), Error> {
-        let refusal = (event.to_owned(), data);
-        let admitted = self.refusals.lock().admit(kind, refusal, Instant::now());
-        admitted.map_or(Ok(()), |refusal| self.record_counted(refusal))
+        self.record_limited(&self.refusals, kind, event, data)
     }
 
-    /// Records the refusals that are counted, but not recorded yet. Call it at the end of a session.
-    pub fn finish_refusals(&self) -> Result<(), Error> {
-        let held = self.refusals.lock().finish();
-        held.into_iter()
-            .try_for_each(|refusal| self.record_counted(refusal))
+    /// Records a request of the agent that is carried out. The first ones of a kind are recorded one
+    /// by one, and after them, an entry with `count` stands for several. There are many more of them
+    /// than of refusals, because an agent reads and writes many files.
+    pub fn record_request(&self, event: &'static str, data: Value) -> Result<(), Error> {
+        self.record_limited(&self.requests, event, event, data)
     }
 
-    fn record_counted(&self, refusal: ((String, Value), u64)) -> Result<(), Error> {
-        let ((event, mut data), count) = refusal;
-        if let Value::Object(data) = &mut data
-            && count > 1
-        {
-            data.insert("count".to_owned(), count.into());
+    fn record_limited(
+        &self,
+        limit: &Mutex<FloodLimit<Held>>,
+        kind: &'static str,
+        event: &str,
+        data: Value,
+    ) -> Result<(), Error> {
+        let held = Held {
+            event: event.to_owned(),
+            data,
+            time: time::now(),
+        };
+        let admitted = limit.lock().admit(kind, held, Instant::now());
+        match admitted {
+            Some((held, 1)) => self.record(&held.event, held.data),
+            Some((held, count)) => self.record_summary(held, count),
+            None => Ok(()),
         }
-        self.record(&event, data)
+    }
+
+    /// Records the requests that are counted, but not recorded yet. Call it at the end of each turn
+    /// and of the session.
+    pub fn flush(&self) -> Result<(), Error> {
+        let mut held = self.refusals.lock().flush();
+        held.append(&mut self.requests.lock().flush());
+        let mut recorded = Ok(());
+        for (held, count) in held {
+            recorded = recorded.and(self.record_summary(held, count));
+        }
+        recorded
+    }
+
+    /// Records the newest of several events, with their number and its time.
+    fn record_summary(&self, held: Held, count: u64) -> Result<(), Error> {
+        let mut data = held.data;
+        if let Value::Object(data) = &mut data {
+            data.insert("count".to_owned(), count.into());
+            data.insert("last_ts".to_owned(), held.time.into());
+        }
+        self.record(&held.event, data)
     }
 
     /// Checks the end of the log before this process appends to it, because an event that is added
@@ -321,7 +366,7 @@ impl Audit {
 
 impl Drop for Audit {
     fn drop(&mut self) {
-        let _ = self.finish_refusals();
+        let _ = self.flush();
     }
 }
 

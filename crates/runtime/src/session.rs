@@ -272,11 +272,11 @@ impl Inner {
             }
         };
         // A turn whose end cannot be audited ends with an error.
+        let audit = &self.context.audit;
+        let flushed = audit.flush();
         let ended = ended.and_then(|reason| {
-            self.context
-                .audit
-                .record("turn.end", entry.clone())
-                .map(|()| reason)
+            flushed?;
+            audit.record("turn.end", entry.clone()).map(|()| reason)
         });
         let mut broken = false;
         let last = match ended {
@@ -389,7 +389,7 @@ impl Inner {
         let closed = Closed { exit };
         self.ended.send_replace(Some(closed));
         let survivors = exit.map(|e| e.usage.survivors);
-        self.context.audit.finish_refusals()?;
+        self.context.audit.flush()?;
         self.context.audit.record(
             "session.close",
             json!({ "session": self.id, "why": why, "exit_code": exit.and_then(|e| e.status.code()), "killed_with_it": survivors }),

@@ -59,11 +59,12 @@ impl<T> FloodLimit<T> {
         Some((event, std::mem::take(&mut kind.held)))
     }
 
-    /// Returns the last summaries, and starts to count again.
-    pub fn finish(&mut self) -> Vec<(T, u64)> {
-        let kinds = std::mem::take(&mut self.kinds).into_values();
+    /// Returns a summary of the events of each kind that were not reported yet. Further events are
+    /// still summarized.
+    pub fn flush(&mut self) -> Vec<(T, u64)> {
+        let kinds = self.kinds.values_mut();
         kinds
-            .filter_map(|kind| Some((kind.newest?, kind.held)))
+            .filter_map(|kind| Some((kind.newest.take()?, std::mem::take(&mut kind.held))))
             .collect()
     }
 }
@@ -83,12 +84,17 @@ mod tests {
             reports.extend(limit.admit("refused", n, now));
         }
         assert_eq!(limit.admit("other", 0, start), Some((0, 1)));
-        reports.extend(limit.finish());
+        reports.extend(limit.flush());
         assert_eq!(reports.len(), 20 + 9 + 1);
         assert_eq!(reports.iter().map(|(_, count)| count).sum::<u64>(), 10_000);
         assert_eq!(reports.last().map(|(event, _)| *event), Some(9_999));
         assert!(reports[..20].iter().all(|(_, count)| *count == 1));
-        assert_eq!(limit.finish(), []);
+        assert_eq!(limit.flush(), []);
+        // A flush does not start the flood again.
+        let later = start + Duration::from_secs(100);
+        assert_eq!(limit.admit("refused", 1, later), None);
+        assert_eq!(limit.admit("refused", 2, later), None);
+        assert_eq!(limit.flush(), [(2, 2)]);
     }
 
     #[test]
@@ -98,6 +104,6 @@ mod tests {
         for n in 0..100_u32 {
             assert_eq!(limit.admit("x", n, start + INTERVAL * n), Some((n, 1)));
         }
-        assert_eq!(limit.finish(), []);
+        assert_eq!(limit.flush(), []);
     }
 }

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -12,7 +11,7 @@ use serde_json::json;
 
 use super::key::{self, HomeKey};
 use super::line::{self, Event, GENESIS, Head, KEEP_AS_EVIDENCE, MAX_HEAD, Problem};
-use super::{Locked, MAX_LINE, RESTART, default_path, head_path};
+use super::{Locked, MAX_LINE, RESTART, default_path, head_path, is_same_file};
 use crate::error::{Code, Error};
 use crate::home::Home;
 
@@ -225,12 +224,6 @@ fn read_pointer(log: &Path) -> io::Result<Vec<u8>> {
         Err(error) => return Err(error),
     };
     Ok(bytes)
-}
-
-fn is_same_file(file: &File, path: &Path) -> bool {
-    let identity = |data: std::fs::Metadata| (data.dev(), data.ino());
-    let same = || Some(identity(file.metadata().ok()?) == identity(path.metadata().ok()?));
-    same().unwrap_or(false)
 }
 
 fn count_lines(reader: &mut impl BufRead) -> io::Result<u64> {

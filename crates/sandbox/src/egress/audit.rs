@@ -154,18 +154,20 @@ impl Decisions {
         Decisions { file, kept }
     }
 
-    /// Writes the last summaries, and returns all decisions since the last call.
+    /// Writes the last summaries, and returns all decisions since the last call. After a write
+    /// error, the other summaries are still written, and the next call returns the decisions.
     pub fn finish(&self) -> io::Result<Vec<AuditEntry>> {
         let mut kept = self.kept.lock();
-        let refusals = kept.refusals.finish();
-        for (entry, count) in refusals {
+        let mut written = Ok(());
+        for (entry, count) in kept.refusals.flush() {
             let entry = entry.standing_for(count);
-            self.write(&entry)?;
+            written = written.and(self.write(&entry));
             kept.entries.push(entry);
         }
-        let connections = kept.connections.finish().into_iter();
+        let connections = kept.connections.flush().into_iter();
         let connections = connections.map(|(entry, count)| entry.standing_for(count));
         kept.entries.extend(connections);
+        written?;
         Ok(std::mem::take(&mut kept.entries))
     }
 
@@ -253,6 +255,30 @@ mod tests {
             let count: u64 = all.map(|entry| entry.count.unwrap_or(1)).sum();
             assert_eq!(count, expected, "{event:?}");
         }
+        assert_eq!(decisions.finish().expect("written"), []);
+    }
+
+    #[test]
+    fn a_write_error_at_the_end_loses_no_refusals() {
+        let dir = tempfile::tempdir().expect("dir");
+        let path = dir.path().join("audit.jsonl");
+        std::fs::write(&path, "").expect("written");
+        // Opened for reading only, so that every write fails.
+        let file = Mutex::new(File::open(&path).expect("open"));
+        let decisions = Decisions::new(None);
+        for _ in 0..100 {
+            for event in [AuditEvent::Refused, AuditEvent::Failed] {
+                decisions.record(&entry(event)).expect("recorded");
+            }
+        }
+        let decisions = Decisions {
+            file: Some(JsonLines { file }),
+            ..decisions
+        };
+        assert!(decisions.finish().is_err());
+        let kept = decisions.finish().expect("nothing is left to write");
+        let count: u64 = kept.iter().map(|entry| entry.count.unwrap_or(1)).sum();
+        assert_eq!(count, 200);
         assert_eq!(decisions.finish().expect("written"), []);
     }
 

@@ -82,10 +82,10 @@ impl Services {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
-    fn record(&self, event: &str, data: Value) -> Result<(), Error> {
+    fn record(&self, event: &'static str, data: Value) -> Result<(), Error> {
         self.context
             .audit
-            .record(event, data)
+            .record_request(event, data)
             .map_err(|error| internal(&error.message))
     }
 
@@ -120,7 +120,7 @@ impl Services {
         let mut is_recorded = false;
         let record = || {
             is_recorded = true;
-            let recorded = self.context.audit.record("fs.write", data.clone());
+            let recorded = self.context.audit.record_request("fs.write", data.clone());
             recorded.map_err(|error| FileError::Other(error.message))
         };
         let content = request.content.as_bytes();
@@ -137,7 +137,8 @@ impl Services {
         let mut is_recorded = false;
         let record = || {
             is_recorded = true;
-            let recorded = self.context.audit.record("terminal.create", data.clone());
+            let audit = &self.context.audit;
+            let recorded = audit.record_request("terminal.create", data.clone());
             recorded.map_err(|error| error.message)
         };
         let created = self.terminals.create(request, record).await;

@@ -46,7 +46,7 @@ fn a_flood_of_refusals_is_counted_but_not_written_one_by_one() {
             .expect("recorded");
     }
     audit.record("session.close", json!({})).expect("recorded");
-    audit.finish_refusals().expect("recorded");
+    audit.flush().expect("recorded");
     audit
         .record_refusal("egress.refused", "network.egress", json!({"host": "next"}))
         .expect("recorded");
@@ -63,6 +63,58 @@ fn a_flood_of_refusals_is_counted_but_not_written_one_by_one() {
     let summary = &entries[entries.len() - 2]["data"];
     assert_eq!(summary["host"], "9999.example");
     assert!(bench.verify().is_ok());
+}
+
+#[test]
+fn requests_that_are_carried_out_are_summarized_after_many() {
+    let bench = Bench::empty();
+    let audit = open(&bench.home);
+    for n in 0..MAX_REQUESTS + 500 {
+        let data = json!({ "path": format!("/work/{n}") });
+        audit.record_request("fs.read", data).expect("recorded");
+    }
+    audit
+        .record_request("fs.write", json!({ "path": "/work/x" }))
+        .expect("recorded");
+    drop(audit);
+    let lines = bench.lines();
+    assert!(lines.len() as u64 <= MAX_REQUESTS + 20, "{}", lines.len());
+    let entries: Vec<Value> = lines
+        .iter()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let reads = entries.iter().filter(|e| e["event"] == "fs.read");
+    let count: u64 = reads
+        .map(|e| e["data"]["count"].as_u64().unwrap_or(1))
+        .sum();
+    assert_eq!(count, MAX_REQUESTS + 500);
+    let write = entries.iter().find(|e| e["event"] == "fs.write");
+    assert_eq!(write.expect("there")["data"], json!({ "path": "/work/x" }));
+}
+
+/// A summary is written when the turn ends, and the newest refusal may be older.
+#[test]
+fn a_summary_has_the_time_of_its_newest_refusal() {
+    let bench = Bench::empty();
+    let audit = open(&bench.home);
+    for _ in 0..30 {
+        audit
+            .record_refusal("fs.read", "fs.read", json!({}))
+            .expect("recorded");
+    }
+    let last = time::now();
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    audit.flush().expect("recorded");
+    audit.flush().expect("nothing left");
+    let lines = bench.lines();
+    assert_eq!(lines.len(), 21);
+    let first: Value = serde_json::from_str(&lines[0]).expect("JSON");
+    assert_eq!(first["data"], json!({}));
+    let summary: Value = serde_json::from_str(&lines[20]).expect("JSON");
+    assert_eq!(summary["data"]["count"], 10);
+    let newest = summary["data"]["last_ts"].as_str().expect("a time");
+    assert!(newest <= last.as_str(), "{newest}, {last}");
+    assert!(summary["ts"].as_str() > Some(newest), "{summary}");
 }
 
 #[test]
