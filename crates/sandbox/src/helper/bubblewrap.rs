@@ -137,7 +137,6 @@ fn move_descriptors(
     started_writer: &OwnedFd,
     stderr_writer: &OwnedFd,
 ) -> io::Result<()> {
-    // SAFETY: only plain numbers.
     sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as _, 0)?;
     // Copies with high numbers, so that no descriptor is overwritten before it is used.
     let high = |fd: RawFd| sys::duplicate_from(fd, 32);

@@ -72,13 +72,12 @@ pub fn run() {
 fn move_descriptors(with: &[OwnedFd]) -> std::io::Result<()> {
     // SAFETY: no arguments. A fork of this process is not a group leader.
     unsafe { libc::setsid() };
-    let high = with.iter().map(|fd| {
-        // SAFETY: plain numbers; the descriptor is new.
-        sys::check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 16) }.into())
-    });
+    let high = with
+        .iter()
+        .map(|fd| sys::duplicate_from(fd.as_raw_fd(), 16));
     let high = high.collect::<std::io::Result<Vec<_>>>()?;
-    for (to, from) in (0..=ACCEPTED_FD).zip(high) {
-        sys::dup2(from as i32, to)?;
+    for (to, from) in (0..=ACCEPTED_FD).zip(&high) {
+        sys::dup2(from.as_raw_fd(), to)?;
     }
     Ok(())
 }
