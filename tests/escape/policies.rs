@@ -200,6 +200,7 @@ env:
         extra_env: vec![],
         protection: Default::default(),
         defaults: Default::default(),
+        state_creation: Default::default(),
     };
     let policy = resolve(&target, &surroundings, &[probe().into_os_string()]).expect("a policy");
     assert!(

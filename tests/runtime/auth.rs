@@ -7,12 +7,20 @@ use std::time::Duration;
 
 use crate::bench_bundle::pty::Pty;
 use crate::bench_bundle::{Bench, Person, events, parts, request};
-use agentproto_runtime::auth::callback::{Callback, CallbackError};
+use agentproto_runtime::auth::LoginOptions;
+use agentproto_runtime::auth::callback::{Callback, CallbackError, CallbackSettings};
 use agentproto_runtime::auth::state::{self, LoginState};
 use agentproto_runtime::{Code, auth};
 
 const CANARY: &str = "canary-0815-hunter";
-const SOON: Option<Duration> = Some(Duration::from_millis(300));
+const SOON: &LoginOptions = &LoginOptions {
+    timeout: Duration::from_secs(60),
+    completion_timeout: Duration::from_millis(300),
+};
+
+fn loopback() -> CallbackSettings {
+    CallbackSettings::default()
+}
 
 fn pair(name: &str, value: &str) -> (OsString, OsString) {
     (name.into(), value.into())
@@ -274,7 +282,9 @@ async fn a_login_with_a_callback() {
 async fn a_callback_accepts_one_request_and_refuses_others() {
     agentproto_suites::proves!("A29-SEC-06", "A29-SEC-07");
     let origins = ["https://login.example".to_owned()];
-    let callback = Callback::open(None, None, &origins).await.expect("open");
+    let callback = Callback::open(&loopback(), None, None, &origins)
+        .await
+        .expect("open");
     let (port, path) = parts(&callback.url());
     assert_eq!(path.len(), "/callback/".len() + 64);
     let waiting = tokio::spawn(callback.wait(Duration::from_secs(20)));
@@ -331,7 +341,7 @@ async fn a_callback_accepts_one_request_and_refuses_others() {
 #[tokio::test]
 async fn a_callback_with_its_own_state_and_a_timeout() {
     agentproto_suites::proves!("A29-SEC-06");
-    let callback = Callback::open(Some("/cb"), Some("s3cr3t".into()), &[])
+    let callback = Callback::open(&loopback(), Some("/cb"), Some("s3cr3t".into()), &[])
         .await
         .expect("open");
     let (port, path) = parts(&callback.url());
@@ -349,7 +359,9 @@ async fn a_callback_with_its_own_state_and_a_timeout() {
     .expect("visited");
     assert!(waiting.await.expect("joined").is_ok());
     // Without its own state parameter, a fixed path would be guessable, so it is not used.
-    let callback = Callback::open(Some("/cb"), None, &[]).await.expect("open");
+    let callback = Callback::open(&loopback(), Some("/cb"), None, &[])
+        .await
+        .expect("open");
     assert_ne!(parts(&callback.url()).1, "/cb");
     let limit = Duration::from_millis(20);
     assert_eq!(

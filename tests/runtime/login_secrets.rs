@@ -504,12 +504,12 @@ async fn login_and_refresh_with_oauth() {
             .expect("authed");
         value(&env, "PROBE_KEY")
     };
-    let fault = auth::login(&bench.alone(), &bench.bin(), None)
+    let fault = auth::login(&bench.alone(), &bench.bin(), &auth::LoginOptions::default())
         .await
         .expect_err("no user to ask");
     assert_eq!(fault.code, Code::AuthRequired);
     let ctx = bench.with(consent("code=the-code"));
-    auth::login(&ctx, &bench.bin(), None)
+    auth::login(&ctx, &bench.bin(), &auth::LoginOptions::default())
         .await
         .expect("logged in");
     assert_eq!(get().await, Some(format!("{CANARY}-1")));

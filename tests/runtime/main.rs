@@ -11,6 +11,7 @@ mod egress;
 mod events;
 mod faults;
 mod install;
+mod login;
 mod login_secrets;
 mod orphans;
 mod place;

@@ -9,7 +9,9 @@ use std::time::Duration;
 use crate::context::{Context, Sandboxing};
 use crate::error::{Code, Error};
 use agentproto_sandbox::backend;
-use agentproto_sandbox::confined::{self, ConfinedChild, ConfinementError, PreparedChild};
+use agentproto_sandbox::confined::{
+    self, ConfinedChild, ConfinementError, CreatedPaths, PreparedChild,
+};
 use agentproto_sandbox::egress::audit::AuditEntry;
 use agentproto_sandbox::egress::{AuditSink, SystemResolver};
 use agentproto_sandbox::plan::{Raw, SpawnPlan, unconfined};
@@ -121,6 +123,14 @@ pub struct Launch {
 }
 
 impl Launch {
+    /// What was created on the host for this command.
+    pub fn take_created(&mut self) -> CreatedPaths {
+        match &mut self.kind {
+            LaunchKind::Confined(prepared) => prepared.take_created(),
+            LaunchKind::Open(_) => CreatedPaths::default(),
+        }
+    }
+
     /// Removes the time limit.
     pub fn without_timeout(&mut self) {
         if let LaunchKind::Confined(prepared) = &mut self.kind {

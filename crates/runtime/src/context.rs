@@ -7,12 +7,13 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::audit::Audit;
+use crate::auth::callback::CallbackSettings;
 use crate::bundle::Bundle;
 use crate::error::{Code, Error};
 use crate::home::Home;
 use crate::interact::Interact;
 use crate::observe::{Observer, Stage};
-use agentproto_sandbox::policy::{HostContext, Protection, ResourceDefaults};
+use agentproto_sandbox::policy::{HostContext, Protection, ResourceDefaults, StateCreation};
 use agentproto_text::redact::SecretRedactor;
 
 /// Whether the declared sandbox is enforced.
@@ -76,6 +77,10 @@ pub struct Context {
     pub masks: SecretRedactor,
     /// The audit log.
     pub audit: Arc<Audit>,
+    /// Which missing paths of `auth.state` the commands of this context create.
+    pub state_creation: StateCreation,
+    /// How the callbacks of logins are reached.
+    pub callback: CallbackSettings,
 }
 
 /// The options that a caller sets. The rest of a `Context` is derived.
@@ -130,7 +135,17 @@ impl Context {
             interact: options.interact,
             masks,
             audit,
+            state_creation: StateCreation::default(),
+            callback: CallbackSettings::default(),
         })
+    }
+
+    /// The same context for commands that create other paths of `auth.state`.
+    pub fn creating(&self, state_creation: StateCreation) -> Context {
+        Context {
+            state_creation,
+            ..self.clone()
+        }
     }
 
     /// The value of a variable in the caller's environment.
@@ -155,6 +170,7 @@ impl Context {
         HostContext {
             protection,
             defaults: self.sandbox.defaults,
+            state_creation: self.state_creation,
             host_env: self.host_env.to_vec(),
             home: self.user_home(),
             cwd: self.cwd.clone(),

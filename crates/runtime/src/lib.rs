@@ -23,6 +23,7 @@ pub mod observe;
 pub mod secrets;
 pub mod session;
 pub mod setup;
+pub mod tls;
 pub mod version;
 
 pub use agent::Agent;

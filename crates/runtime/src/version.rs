@@ -14,6 +14,7 @@ use crate::observe::Stage;
 use agentproto_manifest::Node;
 use agentproto_manifest::range::{Range, Version};
 use agentproto_sandbox::helper::{self, matching};
+use agentproto_sandbox::policy::StateCreation;
 use agentproto_sandbox::spawn;
 
 /// Default of `timeout_ms` (A29-VER-07).
@@ -212,6 +213,8 @@ async fn run_version_command(
     });
     let mut command = BundleCommand::new(first.into_iter().chain(words.map(OsString::from)));
     command.timeout = Some(check.timeout);
+    // A version check creates no paths of `auth.state`.
+    let ctx = &ctx.creating(StateCreation::Nothing);
     let finished = match ctx.run(command).await {
         Ok(finished) => finished,
         // The program may be damaged or built for another platform: installing again may help.

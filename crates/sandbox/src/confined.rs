@@ -18,7 +18,7 @@ use super::egress::{self, AuditSink, HostRules, Proxy, Resolve, RuleError};
 use super::ingress::{self, Relay};
 use super::limits::{self, LimitContext, LimitError, Limiter};
 use super::plan::{PROXY_PORT, Raw, SpawnPlan};
-use super::policy::Policy;
+use super::policy::{NewPath, Policy};
 use super::probe;
 use crate::helper::sys;
 use crate::spawn::{self, Child, Exit, SpawnError};
@@ -36,10 +36,10 @@ pub enum ConfinementError {
     /// Bubblewrap cannot run the plan.
     #[error(transparent)]
     Bubblewrap(#[from] BwrapError),
-    /// A writable directory could not be created.
-    #[error("cannot create the directory `{}`: {error}", path.display())]
-    Directory {
-        /// The directory.
+    /// A writable directory or file could not be created.
+    #[error("cannot create `{}`: {error}", path.display())]
+    Create {
+        /// The directory or file.
         path: PathBuf,
         /// The error of the operating system.
         error: std::io::Error,
@@ -97,9 +97,29 @@ pub struct PreparedChild {
     ingress: Vec<(u16, String)>,
     limiter: Limiter,
     placeholders: Vec<Raw>,
+    created: CreatedPaths,
+}
+
+/// Granted paths that were created for a child because they were missing, parents first.
+#[derive(Debug, Default)]
+pub struct CreatedPaths(Vec<PathBuf>);
+
+impl CreatedPaths {
+    /// Removes those that are still empty.
+    pub fn remove_empty(&self) {
+        for path in self.0.iter().rev() {
+            // What cannot be removed is in use, or was moved.
+            let _ = sys::remove_empty(path);
+        }
+    }
 }
 
 impl PreparedChild {
+    /// What was created on the host for this child.
+    pub fn take_created(&mut self) -> CreatedPaths {
+        std::mem::take(&mut self.created)
+    }
+
     /// Ignores `limits.timeout_ms`, so that the child may run without a time limit.
     pub fn without_timeout(&mut self) {
         self.limiter.timeout = None;
@@ -132,12 +152,22 @@ pub fn prepare(
     if assessments.iter().any(is_unenforceable) {
         return Err(ConfinementError::Unenforceable(assessments));
     }
-    let granted = policy.grants.iter().filter(|grant| grant.create);
-    for path in granted.map(|grant| &grant.source).chain(&policy.create) {
-        sys::make_directories(path).map_err(|error| ConfinementError::Directory {
-            path: path.clone(),
-            error,
-        })?;
+    let mut created = CreatedPaths::default();
+    let failed = |path: &PathBuf, error| ConfinementError::Create {
+        path: path.clone(),
+        error,
+    };
+    for grant in &policy.grants {
+        let path = &grant.source;
+        match grant.create {
+            Some(NewPath::Directory) => sys::make_directories(path, &mut created.0),
+            Some(NewPath::File) => sys::make_empty_file(path, &mut created.0),
+            None => Ok(()),
+        }
+        .map_err(|error| failed(path, error))?;
+    }
+    for path in &policy.create {
+        sys::make_directories(path, &mut Vec::new()).map_err(|error| failed(path, error))?;
     }
     let rules = HostRules::parse(policy.egress.iter().map(|(_, host)| host))?;
     let mut plan = build::plan(policy, command);
@@ -166,6 +196,7 @@ pub fn prepare(
         ingress: ingress.collect(),
         limiter,
         placeholders,
+        created,
     })
 }
 

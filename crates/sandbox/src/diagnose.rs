@@ -241,7 +241,7 @@ mod tests {
             at: path.into(),
             access,
             exec: false,
-            create: false,
+            create: None,
             clause: Some(clause()),
         };
         Policy {
@@ -347,7 +347,7 @@ mod tests {
             at: "/w".into(),
             access: Access::Write,
             exec: false,
-            create: false,
+            create: None,
             clause: Some(Clause::new("", "workspace")),
         });
         policy.grants.push(PathGrant {
@@ -356,7 +356,7 @@ mod tests {
             source: "/w/.git/config".into(),
             clause: None,
             exec: false,
-            create: false,
+            create: None,
         });
         policy.denials.push(Denial {
             path: "/w/.vscode".into(),

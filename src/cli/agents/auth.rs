@@ -1,6 +1,7 @@
 //! `agentproto auth`: log in, show the login status, refresh logins, and store secrets.
 
 use std::io::Write;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -15,13 +16,14 @@ use crate::cli::args::Global;
 use crate::cli::{Failure, Outcome};
 use crate::exit;
 use agentproto_report::event::EventType;
+use agentproto_runtime::auth::callback::CallbackSettings;
 use agentproto_runtime::auth::state::LoginState;
-use agentproto_runtime::auth::{self, LoginStatus};
+use agentproto_runtime::auth::{self, LoginOptions, LoginStatus};
 use agentproto_runtime::context::Context;
 use agentproto_runtime::interact::{Question, QuestionKind};
 use agentproto_runtime::secrets::inventory::{Inventory, conventional_slug};
 use agentproto_runtime::secrets::{self, StoredValue, keyring};
-use agentproto_runtime::{Code, Error, install};
+use agentproto_runtime::{Code, Error, install, setup};
 
 /// Maximum length of a secret, in bytes.
 pub const MAX_SECRET_BYTES: u64 = 64 << 10;
@@ -79,6 +81,40 @@ pub struct Login {
     /// Maximum number of seconds to wait, after the login command, until the login works
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = crate::cli::agents::seconds)]
     pub wait: f64,
+    /// End the login command after this many seconds
+    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = crate::cli::agents::seconds)]
+    pub timeout: f64,
+    #[command(flatten)]
+    pub callback: CallbackArgs,
+}
+
+/// How the callback of a login is reached. By default only from this machine.
+#[derive(Args, Debug)]
+pub struct CallbackArgs {
+    /// Public URL of the callback, for a browser elsewhere: a proxy forwards it to
+    /// `--callback-bind`
+    #[arg(long, value_name = "URL")]
+    pub callback_url: Option<String>,
+    /// Receive the callback at this address [default: a free port of 127.0.0.1]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub callback_bind: Option<SocketAddr>,
+    /// Receive the callback over HTTPS with this certificate chain (PEM)
+    #[arg(long, value_name = "FILE", requires = "callback_tls_key")]
+    pub callback_tls_cert: Option<PathBuf>,
+    /// Private key of the certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "callback_tls_cert")]
+    pub callback_tls_key: Option<PathBuf>,
+}
+
+impl CallbackArgs {
+    fn settings(&self) -> CallbackSettings {
+        let files = self.callback_tls_cert.clone();
+        CallbackSettings {
+            bind: self.callback_bind,
+            public_url: self.callback_url.clone(),
+            tls: files.zip(self.callback_tls_key.clone()),
+        }
+    }
 }
 
 #[derive(Args, Debug)]
@@ -126,9 +162,20 @@ pub fn run(action: &AuthAction, global: &Global, out: &mut dyn Write) -> Outcome
             if args.effects.dry_run {
                 return Ok(plan_results(ctx, "login", "run the login")?.into());
             }
+            let callback = args.callback.settings();
+            callback.check()?;
+            let ctx = &Context {
+                callback,
+                ..ctx.clone()
+            };
             let bin = installed(ctx, common).await?;
-            let time_limit = Duration::from_secs_f64(args.wait);
-            auth::login(ctx, &bin, Some(time_limit)).await?;
+            // The declared order (A29-SETUP-21).
+            setup::ensure(ctx, &bin).await?;
+            let options = LoginOptions {
+                timeout: Duration::from_secs_f64(args.timeout),
+                completion_timeout: Duration::from_secs_f64(args.wait),
+            };
+            auth::login(ctx, &bin, &options).await?;
             let text = match ctx.bundle.common().auth() {
                 Some(_) => "logged in",
                 None => "no login needed",

@@ -31,7 +31,7 @@ use agentproto_sandbox::confined::{self, ConfinedChild, ConfinementError, Prepar
 use agentproto_sandbox::diagnose;
 use agentproto_sandbox::egress::{AuditSink, Decisions, JsonLines, SystemResolver};
 use agentproto_sandbox::policy::{
-    self, BUNDLE_FILES, HostContext, Policy, PolicyError, SandboxManifest,
+    self, BUNDLE_FILES, HostContext, Policy, PolicyError, SandboxManifest, StateCreation,
 };
 use agentproto_sandbox::spawn::{Exit, OutputLines, Piece, SpawnOptions, Stdio};
 use agentproto_sandbox::{Assessment, Backend, Enforcement};
@@ -100,7 +100,9 @@ pub fn run(action: &SandboxAction, global: &Global, out: &mut dyn Write) -> Outc
 fn explain(args: &SandboxExplain, global: &Global, out: &mut dyn Write) -> Outcome {
     let started = Instant::now();
     let manifest = load(&args.target)?;
-    let host_context = host_context(&manifest, args.cwd.as_deref(), global)?;
+    let mut host_context = host_context(&manifest, args.cwd.as_deref(), global)?;
+    // Shows all that a login would create. Resolving a policy creates nothing.
+    host_context.state_creation = StateCreation::Login;
     let policy = policy::resolve(&manifest, &host_context, &[]).map_err(policy_failure)?;
     let backend = backend::choose(args.backend);
     let list = confined::assess_all(&policy, &backend);
@@ -247,7 +249,7 @@ fn start_failure(error: ConfinementError) -> Failure {
                 .hint("`agentproto sandbox explain` shows every clause; `agentproto doctor` shows what this machine supports")
         },
         ConfinementError::Egress(_) => Failure::new(exit::DATA, error.to_string()),
-        ConfinementError::Directory { .. }
+        ConfinementError::Create { .. }
         | ConfinementError::Limits(_)
         | ConfinementError::Ingress { .. }
         | ConfinementError::Spawn(_) => {

@@ -19,7 +19,7 @@ use crate::cli::args::{Global, LiveOutput};
 use crate::cli::{Failure, Outcome, io_failure};
 use crate::exit;
 use agentproto_daemon::http::server::{self, ServerLimits};
-use agentproto_daemon::http::{self, AppState, HostNames, tls};
+use agentproto_daemon::http::{self, AppState, HostNames};
 use agentproto_daemon::mcp::{self, ToolOptions};
 use agentproto_daemon::{HostConfig, Registry};
 use agentproto_report::aoi::{Emitter, object};
@@ -27,6 +27,7 @@ use agentproto_report::event::EventType;
 use agentproto_runtime::context::SandboxSettings;
 use agentproto_runtime::home::Home;
 use agentproto_runtime::secrets::random;
+use agentproto_runtime::tls;
 use agentproto_text::escape_line;
 
 /// File where clients find the host: `{"url","pid","token"}`.

@@ -12,7 +12,6 @@ mod rpc;
 pub mod server;
 mod sse;
 mod tickets;
-pub mod tls;
 mod token;
 mod types;
 

@@ -1,7 +1,10 @@
-//! A callback URL on the loopback interface. It cannot be guessed, and it is valid for one request
-//! and a limited time (A29-SEC-06, A29-SEC-07).
+//! A callback URL. It cannot be guessed, and it is valid for one request and a limited time
+//! (A29-SEC-06, A29-SEC-07). By default it is on the loopback interface, for a browser on this
+//! machine. [`CallbackSettings`] make it public (A29-AUTH-06).
 
 use std::future::ready;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -14,9 +17,11 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
 
 use crate::error::{Code, Error};
 use crate::secrets::random;
+use crate::tls;
 
 /// Maximum size of a request. Browsers send less when they return from a login.
 const MAX_REQUEST: usize = 16 << 10;
@@ -24,6 +29,91 @@ const MAX_REQUEST: usize = 16 << 10;
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of open connections.
 const MAX_CONNECTIONS: usize = 32;
+
+/// How a callback is reached from outside.
+#[derive(Clone, Debug, Default)]
+pub struct CallbackSettings {
+    /// Address to listen on. By default a free port on the loopback interface.
+    pub bind: Option<SocketAddr>,
+    /// URL under which others reach the listener, for example through a proxy that ends TLS.
+    pub public_url: Option<String>,
+    /// Certificate chain and private key as PEM files, to listen with TLS.
+    pub tls: Option<(PathBuf, PathBuf)>,
+}
+
+/// A public URL in parts.
+struct PublicUrl {
+    /// Scheme and authority.
+    origin: String,
+    /// Value of the Host header.
+    host: String,
+    /// Path without a slash at the end.
+    prefix: String,
+}
+
+impl CallbackSettings {
+    /// Checks the settings without opening anything.
+    pub fn check(&self) -> Result<(), Error> {
+        self.public()?;
+        let invalid =
+            |what: &str, hint: &str| Err(Error::new(Code::OptionInvalid, what).hint(hint));
+        let bind = self.address();
+        if !bind.ip().is_loopback() && self.tls.is_none() {
+            return invalid(
+                "a callback that listens on a network needs TLS: login codes are secrets",
+                "add a certificate and its key, or listen on the loopback interface behind a proxy",
+            );
+        }
+        if bind.ip().is_unspecified() && self.public_url.is_none() {
+            return invalid(
+                "the callback listens on all addresses, so its URL is unknown",
+                "add the URL under which others reach this machine",
+            );
+        }
+        Ok(())
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.bind
+            .unwrap_or(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
+    }
+
+    fn public(&self) -> Result<Option<PublicUrl>, Error> {
+        let Some(url) = &self.public_url else {
+            return Ok(None);
+        };
+        let invalid = |why: &str| {
+            let what = format!("invalid callback URL `{url}`: {why}");
+            Error::new(Code::OptionInvalid, what)
+                .hint("write a URL such as `https://login.example/agentproto`")
+        };
+        let uri = fluent_uri::Uri::parse(url.as_str()).map_err(|e| invalid(&e.to_string()))?;
+        let authority = uri.authority().ok_or_else(|| invalid("it has no host"))?;
+        if authority.host().is_empty() || authority.userinfo().is_some() {
+            return Err(invalid("it needs a host, and no user name"));
+        }
+        if uri.query().is_some() || uri.fragment().is_some() {
+            return Err(invalid("it must have no query and no fragment"));
+        }
+        let is_local = match authority.host().trim_matches(['[', ']']) {
+            host if host.eq_ignore_ascii_case("localhost") => true,
+            host => host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback()),
+        };
+        match uri.scheme().as_str().to_ascii_lowercase().as_str() {
+            "https" => {}
+            "http" if is_local => {}
+            "http" => return Err(invalid("it must be https, because login codes are secrets")),
+            _ => return Err(invalid("it must start with https://")),
+        }
+        let origin = origin(url).ok_or_else(|| invalid("it has no host"))?;
+        let (_, host) = origin.split_once("://").unwrap_or_default();
+        Ok(Some(PublicUrl {
+            host: host.to_owned(),
+            prefix: uri.path().as_str().trim_end_matches('/').to_owned(),
+            origin,
+        }))
+    }
+}
 
 /// The decoded pairs of the callback's query.
 pub type Query = Vec<(String, String)>;
@@ -42,14 +132,16 @@ pub enum CallbackError {
 /// A listener for one callback.
 pub struct Callback {
     listener: TcpListener,
+    tls: Option<TlsAcceptor>,
     gate: Arc<Gate>,
-    port: u16,
+    url: String,
 }
 
 /// The conditions for an accepted request.
 struct Gate {
-    hosts: [String; 2],
-    path: String,
+    hosts: Vec<String>,
+    /// The path, with and without the prefix of the public URL, because a proxy may remove it.
+    paths: Vec<String>,
     /// The OAuth `state` that the query must contain.
     state: Option<String>,
     /// Allowed values of the Origin header. A plain page visit has none.
@@ -62,10 +154,12 @@ impl Callback {
     /// Starts listening. A fixed `path` is used only together with `state`, which then is the
     /// unguessable part.
     pub async fn open(
+        settings: &CallbackSettings,
         path: Option<&str>,
         state: Option<String>,
         origins: &[String],
     ) -> Result<Callback, Error> {
+        settings.check()?;
         let cannot = |e: std::io::Error| {
             let what = format!("cannot open a port for the callback: {e}");
             Error::new(Code::SpawnFailed, what)
@@ -74,27 +168,63 @@ impl Callback {
             (Some(path), Some(_)) => path.to_owned(),
             _ => format!("/callback/{}", random::token()?),
         };
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(cannot)?;
-        let port = listener.local_addr().map_err(cannot)?.port();
-        let hosts = [format!("127.0.0.1:{port}"), format!("localhost:{port}")];
-        let own = hosts.iter().map(|host| format!("http://{host}"));
-        let origins = origins.iter().cloned().chain(own).collect();
+        let tls = settings.tls.as_ref().map(|(cert, key)| {
+            tls::acceptor(cert, key).map_err(|why| {
+                Error::new(Code::OptionInvalid, why)
+                    .hint("both files must be PEM, and the key must belong to the certificate")
+            })
+        });
+        let tls = tls.transpose()?;
+        let listener = TcpListener::bind(settings.address())
+            .await
+            .map_err(cannot)?;
+        let address = listener.local_addr().map_err(cannot)?;
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let mut hosts = vec![address.to_string()];
+        if address.ip().is_loopback() {
+            hosts.push(format!("localhost:{}", address.port()));
+        }
+        let public = settings.public()?;
+        let mut allowed: Vec<String> = origins.to_vec();
+        allowed.extend(hosts.iter().map(|host| format!("{scheme}://{host}")));
+        let (url, paths) = match public {
+            Some(PublicUrl {
+                origin,
+                host,
+                prefix,
+            }) => {
+                let full = format!("{prefix}{path}");
+                let url = format!("{origin}{full}");
+                hosts.push(host);
+                allowed.push(origin);
+                (url, vec![full, path])
+            }
+            None => (format!("{scheme}://{address}{path}"), vec![path]),
+        };
         Ok(Callback {
             listener,
+            tls,
             gate: Arc::new(Gate {
                 hosts,
-                path,
+                paths,
                 state,
-                origins,
+                origins: allowed,
                 used: AtomicBool::new(false),
             }),
-            port,
+            url,
         })
     }
 
     /// The URL that the page must call.
     pub fn url(&self) -> String {
-        format!("http://127.0.0.1:{}{}", self.port, self.gate.path)
+        self.url.clone()
+    }
+
+    /// The port that it listens on.
+    pub fn port(&self) -> u16 {
+        self.listener
+            .local_addr()
+            .map_or(0, |address| address.port())
     }
 
     /// Waits for the one matching request. Other requests are rejected and ignored.
@@ -115,7 +245,14 @@ impl Callback {
                 accepted = self.listener.accept(), if connections.len() < MAX_CONNECTIONS => {
                     let (stream, _) = accepted.map_err(|e| CallbackError::Io(e.to_string()))?;
                     let gate = Arc::clone(&self.gate);
-                    connections.spawn(tokio::time::timeout(CONNECTION_TIMEOUT, serve_one(stream, gate)));
+                    let tls = self.tls.clone();
+                    let served = async move {
+                        match tls {
+                            Some(tls) => serve_one(tls.accept(stream).await.ok()?, gate).await,
+                            None => serve_one(stream, gate).await,
+                        }
+                    };
+                    connections.spawn(tokio::time::timeout(CONNECTION_TIMEOUT, served));
                 }
             }
         }
@@ -173,7 +310,8 @@ impl Gate {
             return Err((403, "origin not allowed"));
         }
         // A target in absolute form is meant for a proxy.
-        if uri.authority().is_some() || !constant_time_eq(uri.path(), &self.path) {
+        let is_path = |path: &String| constant_time_eq(uri.path(), path);
+        if uri.authority().is_some() || !self.paths.iter().any(is_path) {
             return Err((404, "not found"));
         }
         if request.method() != Method::GET {
@@ -275,8 +413,8 @@ mod tests {
         #[test]
         fn any_request(head in r"(GET|POST)?( |\r\n|:|/|\?|%|HTTP/1.1|Host|Origin|127.0.0.1:1|[a-z%é]){0,20}(\r\n\r\n)?") {
             let gate = Arc::new(Gate {
-                hosts: ["127.0.0.1:1".into(), "localhost:1".into()],
-                path: format!("/callback/{}", "0".repeat(64)),
+                hosts: vec!["127.0.0.1:1".into(), "localhost:1".into()],
+                paths: vec![format!("/callback/{}", "0".repeat(64))],
                 state: None,
                 origins: Vec::new(),
                 used: AtomicBool::new(false),

@@ -16,29 +16,50 @@ use crate::error::{Code, Error};
 use crate::observe::Stage;
 use crate::setup::step::{self, ExitCheck};
 use crate::setup::template;
-use crate::setup::tool::{self, BundleTool};
+use crate::setup::tool::{self, BundleTool, OutputView};
 use agentproto_manifest::views::Auth;
+use agentproto_sandbox::confined::CreatedPaths;
+use agentproto_sandbox::policy::StateCreation;
 use agentproto_sandbox::spawn::Stdio;
 
 /// Variable that contains the callback URL for a login command.
 pub const CALLBACK_VARIABLE: &str = "AGENTPROTO_CALLBACK_URL";
-/// Time limit for commands without a user.
-const COMMAND_TIMEOUT: Duration = Duration::from_secs(120);
-const CALLBACK_TIMEOUT: Duration = Duration::from_secs(600);
-/// How long the completion check may take to succeed after the login command.
-pub const COMPLETION_TIMEOUT: Duration = Duration::from_secs(60);
+/// Time limit for `refresh.cmd`.
+const REFRESH_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Whether the completion check reports a login, or `None` without a check (A29-AUTH-07).
+/// Time limits of a login.
+#[derive(Clone, Copy, Debug)]
+pub struct LoginOptions {
+    /// Maximum run time of the login command. A user may have to open a page meanwhile.
+    pub timeout: Duration,
+    /// How long the completion check may take to succeed after the login command.
+    pub completion_timeout: Duration,
+}
+
+impl Default for LoginOptions {
+    fn default() -> Self {
+        LoginOptions {
+            timeout: Duration::from_secs(600),
+            completion_timeout: Duration::from_secs(60),
+        }
+    }
+}
+
+/// Whether the completion check reports a login, or `None` without a check (A29-AUTH-07). It
+/// creates no paths of `auth.state`, because a path that exists may look like a login.
 pub async fn completed(
     ctx: &Context,
-    tool: &BundleTool,
+    bin: &Path,
     auth: Auth<'_>,
+    env: &[(OsString, OsString)],
 ) -> Result<Option<bool>, Error> {
     let check = auth.node().at(&["login", "completes_when"]);
-    match step::check(&ctx.bundle, check, 15_000)? {
-        Some(check) => Ok(Some(check_passes(ctx, tool, &check).await?)),
-        None => Ok(None),
-    }
+    let Some(check) = step::check(&ctx.bundle, check, 15_000)? else {
+        return Ok(None);
+    };
+    let mut tool = BundleTool::new(&ctx.creating(StateCreation::Nothing), bin);
+    tool.env = env.to_vec();
+    check_passes(ctx, &tool, &check).await.map(Some)
 }
 
 async fn check_passes(
@@ -59,13 +80,13 @@ fn invalid(ctx: &Context, key: &str, why: &str) -> Error {
     ctx.bundle.invalid(node, &format!("`auth.{key}`: {why}"))
 }
 
-/// Runs the login command and waits until the completion check succeeds. The state is authed
-/// afterwards.
+/// Runs the login command and waits until the completion check succeeds, which alone decides
+/// (A29-LOGIN-03). Without a check, the exit code decides. The state is authed afterwards.
 pub async fn login(
     ctx: &Context,
     bin: &Path,
     env: Vec<(OsString, OsString)>,
-    completion_timeout: Duration,
+    options: &LoginOptions,
 ) -> Result<(), Error> {
     let Some(auth) = ctx.bundle.common().auth() else {
         return Ok(());
@@ -73,35 +94,73 @@ pub async fn login(
     let Some((login, cmd)) = auth.login().and_then(|login| Some((login, login.cmd()?))) else {
         return Err(required(ctx, "the bundle declares no `auth.login.cmd`"));
     };
-    let interactive = login.interactive().unwrap_or(false);
-    if interactive && ctx.interact.is_headless() {
+    if login.interactive() == Some(true) && ctx.interact.is_headless() {
         return Err(required(
             ctx,
             "login requires a user at a terminal (AIP-29 § Auth)",
         ));
     }
     let _lock = state::lock(ctx).await?;
+    state::leave_unknown(ctx)?;
     ctx.observer.progress(Stage::Auth, &format!("login: {cmd}"));
     ctx.audit.record("auth.login", json!({ "cmd": cmd }))?;
-    let mut tool = BundleTool::new(ctx, bin);
-    tool.env = env;
-    let ready = template::line(cmd, &[]).map_err(|why| invalid(ctx, "login", &why))?;
-    let finished = if login.requires_callback_url() == Some(true) {
-        with_callback(ctx, &tool, ready).await?
-    } else {
-        let (stdio, limit) = match interactive {
-            true => (Stdio::Inherit, None),
-            false => (Stdio::Pipes, Some(COMMAND_TIMEOUT)),
-        };
-        tool.run(ready, limit, stdio).await?
+    let finished = run_login(ctx, bin, auth, cmd, &env, options).await;
+    let result = match finished {
+        Ok(finished) => confirm(ctx, bin, auth, cmd, &env, options, &finished).await,
+        Err(error) => Err(error),
     };
-    if !tool::is_success(&finished) {
-        let why = format!("`{cmd}` failed: {}", tool::describe_exit(ctx, &finished));
-        return Err(failed(ctx, &why, "upstream_error"));
+    let mut stored = state::read(ctx)?;
+    match &result {
+        Ok(()) => {
+            stored.refreshed = Some(state::now());
+            stored.set_state(ctx, LoginState::Authed, "login completed")?;
+        }
+        // A failed attempt does not end an earlier login, unless the check says so.
+        Err(_) if stored.state == LoginState::Authed => {
+            if completed(ctx, bin, auth, &env).await? == Some(false) {
+                stored.set_state(ctx, LoginState::Unauthed, "the completion check failed")?;
+            }
+        }
+        Err(_) => {}
     }
-    let until = tokio::time::Instant::now() + completion_timeout;
+    result
+}
+
+/// Waits until the completion check confirms the login.
+async fn confirm(
+    ctx: &Context,
+    bin: &Path,
+    auth: Auth<'_>,
+    cmd: &str,
+    env: &[(OsString, OsString)],
+    options: &LoginOptions,
+    finished: &Finished,
+) -> Result<(), Error> {
+    let success = tool::is_success(finished);
+    let until = tokio::time::Instant::now() + options.completion_timeout;
     let mut pause = Duration::from_millis(100);
-    while completed(ctx, &tool, auth).await? == Some(false) {
+    loop {
+        match completed(ctx, bin, auth, env).await? {
+            Some(true) => return Ok(()),
+            None if success => return Ok(()),
+            _ => {}
+        }
+        if !success {
+            let limit = options.timeout.as_secs_f64();
+            let why = match finished.exit.timed_out {
+                true => format!(
+                    "`{cmd}` did not finish within {limit} s: {}",
+                    tool::output_tail(ctx, finished)
+                ),
+                false => format!("`{cmd}` failed: {}", tool::describe_exit(ctx, finished)),
+            };
+            let by_callback = auth.login().and_then(|l| l.requires_callback_url()) == Some(true);
+            let reason = match finished.exit.timed_out && by_callback {
+                true => "callback_failed",
+                false => "upstream_error",
+            };
+            return Err(failed(ctx, why.trim_end_matches(": "), reason));
+        }
         if tokio::time::Instant::now() + pause > until {
             let why = format!("`{cmd}` exited, but `completes_when` still reports no login");
             return Err(failed(ctx, &why, "upstream_error"));
@@ -109,9 +168,6 @@ pub async fn login(
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(Duration::from_secs(2));
     }
-    let mut stored = state::read(ctx)?;
-    stored.refreshed = Some(state::now());
-    stored.set_state(ctx, LoginState::Authed, "login completed")
 }
 
 /// A login error with a `reason` (A29-DEFCLI-06).
@@ -123,23 +179,53 @@ fn failed(ctx: &Context, why: &str, reason: &str) -> Error {
     error
 }
 
-/// Runs a command with a callback. It finds the callback URL in its environment. The query of the
-/// callback is written as one line to its stdin (A29-AUTH-06, A29-SEC-06).
-async fn with_callback(
+/// Removes paths of `auth.state` that were created for a login which did not use them.
+struct RemoveUnused(CreatedPaths);
+
+impl Drop for RemoveUnused {
+    fn drop(&mut self) {
+        self.0.remove_empty();
+    }
+}
+
+/// Runs the login command. With `requires_callback_url`, it finds the callback URL in its
+/// environment, and the query of the callback is written as one line to its stdin (A29-AUTH-06,
+/// A29-SEC-06).
+async fn run_login(
     ctx: &Context,
-    tool: &BundleTool,
-    ready: template::FilledCommand,
+    bin: &Path,
+    auth: Auth<'_>,
+    cmd: &str,
+    env: &[(OsString, OsString)],
+    options: &LoginOptions,
 ) -> Result<Finished, Error> {
-    let callback = Callback::open(None, None, &[]).await?;
-    let url = callback.url();
-    let mut ready = ready;
-    ready.env.push((CALLBACK_VARIABLE.into(), url.into()));
-    let context = ctx.clone();
-    let show = move |text: &str| context.interact.show(&context.masks.mask(text));
-    let mut started = tool.start(ready, CALLBACK_TIMEOUT, show).await?;
-    let input = started.take_input();
+    let mut ready = template::line(cmd, &[]).map_err(|why| invalid(ctx, "login", &why))?;
+    let login = auth.login();
+    let callback = match login.and_then(|login| login.requires_callback_url()) {
+        Some(true) => Some(Callback::open(&ctx.callback, None, None, &[]).await?),
+        _ => None,
+    };
+    if let Some(callback) = &callback {
+        let url = callback.url();
+        ready.env.push((CALLBACK_VARIABLE.into(), url.into()));
+    }
+    let interactive = login.and_then(|login| login.interactive()) == Some(true);
+    let stdio = match interactive && callback.is_none() {
+        true => Stdio::Inherit,
+        false => Stdio::Pipes,
+    };
+    let mut tool = BundleTool::new(&ctx.creating(StateCreation::Login), bin);
+    tool.env = env.to_vec();
+    let view = OutputView::new(ctx);
+    let mut running = tool.start(ready, options.timeout, stdio, view).await?;
+    let _created = RemoveUnused(running.take_created());
+    let input = running.take_input();
+    let Some(callback) = callback else {
+        drop(input);
+        return Ok(running.finish().await);
+    };
     let waiting = async {
-        let query = callback.wait(CALLBACK_TIMEOUT).await;
+        let query = callback.wait(options.timeout).await;
         if let (Ok(query), Some(mut input)) = (query, input) {
             let pairs = query.iter().map(|(name, value)| {
                 ctx.masks.add(value);
@@ -151,39 +237,41 @@ async fn with_callback(
         std::future::pending::<()>().await;
     };
     tokio::select! {
-        finished = started.finish() => Ok(finished),
+        finished = running.finish() => Ok(finished),
         () = waiting => Err(Error::new(Code::AuthRequired, "waiting for the callback was aborted")),
     }
 }
 
-/// Runs `refresh.cmd` (A29-AUTH-09, A29-DEFCLI-08). A failure that does not mean expiry leaves the
-/// login state unchanged.
+/// Runs `refresh.cmd` (A29-AUTH-09, A29-DEFCLI-08). The caller has made sure that the user is
+/// logged in: a refresh is not a login. A failure that does not mean expiry leaves the login state
+/// unchanged.
 pub async fn refresh(
     ctx: &Context,
     bin: &Path,
-    env: Vec<(OsString, OsString)>,
+    auth: Auth<'_>,
+    cmd: &str,
+    env: &[(OsString, OsString)],
 ) -> Result<(), Error> {
-    let auth = ctx.bundle.common().auth();
-    let Some(cmd) = auth.and_then(|auth| auth.refresh()?.cmd()) else {
-        return Err(Error::new(
-            Code::OptionInvalid,
-            "this bundle has nothing to refresh: its manifest has no `auth.refresh.cmd`",
-        )
-        .hint("run `agentproto auth login` to log in again"));
-    };
     ctx.observer
         .progress(Stage::Auth, &format!("refresh: {cmd}"));
     let mut tool = BundleTool::new(ctx, bin);
-    tool.env = env;
+    tool.env = env.to_vec();
     let ready = template::line(cmd, &[]).map_err(|why| invalid(ctx, "refresh", &why))?;
-    let finished = tool.run(ready, Some(COMMAND_TIMEOUT), Stdio::Pipes).await?;
+    let finished = tool.run(ready, Some(REFRESH_TIMEOUT), Stdio::Pipes).await?;
     let success = tool::is_success(&finished);
     ctx.audit
         .record("auth.refresh", json!({ "cmd": cmd, "ok": success }))?;
     if success {
         let mut stored = state::read(ctx)?;
+        if completed(ctx, bin, auth, env).await? == Some(false)
+            && stored.state == LoginState::Authed
+        {
+            stored.set_state(ctx, LoginState::Unauthed, "the completion check failed")?;
+            let why = format!("`{cmd}` succeeded, but `completes_when` reports no login");
+            return Err(failed(ctx, &why, "auth_expired"));
+        }
         stored.refreshed = Some(state::now());
-        return stored.set_state(ctx, LoginState::Authed, "refreshed");
+        return stored.write(ctx);
     }
     let why = tool::describe_exit(ctx, &finished);
     if let Some(error) = super::expired(ctx, finished.exit.status, &why) {

@@ -12,8 +12,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-pub use self::login::CALLBACK_VARIABLE;
-use self::login::COMPLETION_TIMEOUT;
+pub use self::login::{CALLBACK_VARIABLE, LoginOptions};
 use self::state::LoginState;
 use crate::context::Context;
 use crate::error::{Code, Error};
@@ -23,7 +22,6 @@ use crate::secrets::inventory::Inventory;
 use crate::secrets::resolve::{self, resolve};
 use crate::secrets::{self, oauth};
 use crate::setup;
-use crate::setup::tool::BundleTool;
 use agentproto_manifest::Doctype;
 use agentproto_manifest::views::Auth;
 
@@ -41,20 +39,11 @@ pub async fn ensure(ctx: &Context, bin: &Path) -> Result<Vec<(OsString, OsString
     let secrets = environment(ctx, "agent").await?;
     let env = with_setup(ctx, &secrets)?;
     let has_login = auth.login().is_some_and(|login| login.cmd().is_some());
-    let mut stored = state::read(ctx)?;
-    if stored.state == LoginState::Unknown {
-        stored.set_state(ctx, LoginState::Unauthed, "the version check passed")?;
-    }
-    let names: Vec<&str> = names(auth).collect();
-    // One of the variables is enough, because bundles list alternatives.
-    let by_variable = names
-        .iter()
-        .any(|name| secrets.iter().any(|(n, _)| n == name));
-    let needs_nothing = names.is_empty() && !has_login;
+    let mut stored = state::leave_unknown(ctx)?;
+    let by_variable = has_variable(auth, &secrets);
+    let needs_nothing = names(auth).next().is_none() && !has_login;
     if !by_variable && !needs_nothing && stored.state != LoginState::Authed {
-        let mut tool = BundleTool::new(ctx, bin);
-        tool.env.clone_from(&env);
-        match login::completed(ctx, &tool, auth).await? {
+        match login::completed(ctx, bin, auth, &env).await? {
             Some(true) => {
                 stored.set_state(ctx, LoginState::Authed, "the completion check passed")?
             }
@@ -90,7 +79,7 @@ async fn attempt(
         ctx.interact.ask(&question).await? == "true"
     };
     match run_login {
-        true => login::login(ctx, bin, env.to_vec(), COMPLETION_TIMEOUT).await,
+        true => login::login(ctx, bin, env.to_vec(), &LoginOptions::default()).await,
         false => Err(required(ctx, "not logged in")),
     }
 }
@@ -102,7 +91,7 @@ async fn refresh_if_due(
     auth: Auth<'_>,
     env: &[(OsString, OsString)],
 ) -> Result<(), Error> {
-    let Some(every) = refresh_interval(ctx, auth)? else {
+    let (Some(every), Some(cmd)) = (refresh_interval(ctx, auth)?, refresh_command(auth)) else {
         return Ok(());
     };
     let mut stored = state::read(ctx)?;
@@ -118,13 +107,17 @@ async fn refresh_if_due(
     if !state::read(ctx)?.is_due(every) {
         return Ok(());
     }
-    match login::refresh(ctx, bin, env.to_vec()).await {
+    match login::refresh(ctx, bin, auth, cmd, env).await {
         Err(error) if error.code == Code::SecretUnavailable => {
             ctx.observer.warning("refresh_failed", &error.message);
             Ok(())
         }
         refreshed => refreshed,
     }
+}
+
+fn refresh_command(auth: Auth<'_>) -> Option<&str> {
+    auth.refresh().and_then(|refresh| refresh.cmd())
 }
 
 fn refresh_interval(ctx: &Context, auth: Auth<'_>) -> Result<Option<Duration>, Error> {
@@ -204,11 +197,7 @@ fn with_setup(
 
 /// Logs in, whatever the current state (A29-LOGIN-08). Uses the bundle's command. Without one,
 /// uses OAuth for each secret with endpoints.
-pub async fn login(
-    ctx: &Context,
-    bin: &Path,
-    completion_timeout: Option<Duration>,
-) -> Result<(), Error> {
+pub async fn login(ctx: &Context, bin: &Path, options: &LoginOptions) -> Result<(), Error> {
     ctx.observer.stage(Stage::Auth, &ctx.bundle.identity()?);
     secrets::keyring::unlock(ctx).await?;
     let has_command = ctx.bundle.root().at(&["auth", "login", "cmd"]).is_some();
@@ -221,6 +210,7 @@ pub async fn login(
         if ctx.interact.is_headless() {
             return Err(required(ctx, "login requires a user with a browser"));
         }
+        let mut stored = state::leave_unknown(ctx)?;
         for entry in [first].into_iter().chain(by_oauth) {
             if let Some(endpoints) = &entry.oauth {
                 let tokens = oauth::login(ctx, endpoints).await;
@@ -228,19 +218,15 @@ pub async fn login(
                 secrets::store_slug(ctx, &entry.slug, tokens, true)?;
             }
         }
-        return Ok(());
+        stored.refreshed = Some(state::now());
+        return stored.set_state(ctx, LoginState::Authed, "login completed");
     }
     let env = with_setup(ctx, &environment(ctx, "login").await?)?;
-    login::login(
-        ctx,
-        bin,
-        env,
-        completion_timeout.unwrap_or(COMPLETION_TIMEOUT),
-    )
-    .await
+    login::login(ctx, bin, env, options).await
 }
 
-/// Refreshes now: with the bundle's command, or with the stored refresh tokens.
+/// Refreshes now: with the bundle's command, or with the stored refresh tokens. Without a login
+/// there is nothing to refresh, so nothing runs and the state does not change (A29-LOGIN-09).
 pub async fn refresh(ctx: &Context, bin: &Path) -> Result<(), Error> {
     ctx.observer.stage(Stage::Auth, &ctx.bundle.identity()?);
     secrets::keyring::unlock(ctx).await?;
@@ -259,8 +245,39 @@ pub async fn refresh(ctx: &Context, bin: &Path) -> Result<(), Error> {
             return Ok(());
         }
     }
-    let env = with_setup(ctx, &environment(ctx, "refresh").await?)?;
-    login::refresh(ctx, bin, env).await
+    let auth = ctx.bundle.common().auth();
+    let Some((auth, cmd)) = auth.and_then(|auth| Some((auth, refresh_command(auth)?))) else {
+        return Err(Error::new(
+            Code::OptionInvalid,
+            "this bundle has nothing to refresh: its manifest has no `auth.refresh.cmd`",
+        )
+        .hint("run `agentproto auth login` to log in again"));
+    };
+    let secrets = environment(ctx, "refresh").await?;
+    let env = with_setup(ctx, &secrets)?;
+    if !has_variable(auth, &secrets) {
+        let mut stored = state::read(ctx)?;
+        match (login::completed(ctx, bin, auth, &env).await?, stored.state) {
+            (Some(true), LoginState::Authed) | (None, LoginState::Authed) => {}
+            (Some(true), _) => {
+                state::leave_unknown(ctx)?;
+                stored = state::read(ctx)?;
+                stored.set_state(ctx, LoginState::Authed, "the completion check passed")?;
+            }
+            (Some(false), LoginState::Authed) => {
+                stored.set_state(ctx, LoginState::Unauthed, "the completion check failed")?;
+                return Err(required(ctx, "not logged in, so nothing was refreshed"));
+            }
+            _ => return Err(required(ctx, "not logged in, so nothing was refreshed")),
+        }
+    }
+    login::refresh(ctx, bin, auth, cmd, &env).await
+}
+
+/// Whether a variable of `auth.state.env` has a value. One is enough, because bundles list
+/// alternatives.
+fn has_variable(auth: Auth<'_>, secrets: &[(OsString, OsString)]) -> bool {
+    names(auth).any(|name| secrets.iter().any(|(known, _)| known == name))
 }
 
 /// Resets the login state to unknown, and returns whether it was known before. Setup is kept
@@ -356,9 +373,8 @@ pub async fn status(ctx: &Context, bin: Option<&Path>) -> Result<LoginStatus, Er
     let login = auth.login().and_then(|login| login.cmd());
     let check = match bin {
         Some(bin) if login.is_some() => {
-            let mut tool = BundleTool::new(ctx, bin);
-            tool.env = with_setup(ctx, &environment(ctx, "status").await?)?;
-            login::completed(ctx, &tool, auth).await?
+            let env = with_setup(ctx, &environment(ctx, "status").await?)?;
+            login::completed(ctx, bin, auth, &env).await?
         }
         _ => None,
     };

@@ -94,6 +94,16 @@ pub fn read(ctx: &Context) -> Result<StoredState, Error> {
     })
 }
 
+/// Leaves the state unknown: the version check has passed, so the user counts as logged out until a
+/// login completes (A29-LOGIN-02).
+pub fn leave_unknown(ctx: &Context) -> Result<StoredState, Error> {
+    let mut stored = read(ctx)?;
+    if stored.state == LoginState::Unknown {
+        stored.set_state(ctx, LoginState::Unauthed, "the version check passed")?;
+    }
+    Ok(stored)
+}
+
 impl StoredState {
     /// Writes the state to the home.
     pub fn write(&self, ctx: &Context) -> Result<(), Error> {

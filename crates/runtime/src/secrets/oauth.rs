@@ -37,7 +37,7 @@ pub async fn login(ctx: &Context, endpoints: &OauthEndpoints) -> Result<StoredVa
     let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.as_bytes()));
     let origins: Vec<String> = origin(&endpoints.authorize_url).into_iter().collect();
     let path = endpoints.redirect_path.as_deref();
-    let callback = Callback::open(path, Some(state.clone()), &origins);
+    let callback = Callback::open(&ctx.callback, path, Some(state.clone()), &origins);
     let callback = callback.await.map_err(message)?;
     let redirect = callback.url();
     let scope = endpoints.scopes.join(" ");

@@ -58,7 +58,7 @@ impl SetupRun<'_> {
         let callback = match declared {
             Some(_) => {
                 let origins: Vec<String> = origin(url).into_iter().collect();
-                let callback = Callback::open(None, None, &origins).await?;
+                let callback = Callback::open(&self.ctx.callback, None, None, &origins).await?;
                 values.push(PlaceholderValue::new(
                     "callback_url",
                     &callback.url(),

@@ -3,6 +3,8 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use tokio::net::unix::pipe::Sender as Input;
@@ -11,10 +13,15 @@ use super::template::FilledCommand;
 use crate::command::{BundleCommand, Finished, Started};
 use crate::context::Context;
 use crate::error::Error;
-use agentproto_sandbox::spawn::{Piece, SpawnOptions, Stdio};
+use crate::observe::Stage;
+use agentproto_sandbox::confined::CreatedPaths;
+use agentproto_sandbox::spawn::{Bounds, Piece, SpawnOptions, Stdio};
 
 /// Maximum number of characters of a command's output in a message.
 const MAX_OUTPUT_CHARS: usize = 400;
+/// Maximum number of lines, and maximum length of a line, that a command shows to the user.
+const MAX_SHOWN_LINES: usize = 1000;
+const MAX_SHOWN_BYTES: usize = 4 << 10;
 
 /// A bundle's binary with the environment that its commands get in addition to the policy.
 pub struct BundleTool {
@@ -110,32 +117,119 @@ pub fn is_success(finished: &Finished) -> bool {
     finished.exit.status.success() && !finished.exit.timed_out
 }
 
+/// Shows the output of a command to the user, line by line and without secrets: at the terminal,
+/// or as progress where there is none. So the user sees the page that a login wants to be opened.
+#[derive(Clone)]
+pub struct OutputView {
+    ctx: Context,
+    lines_left: Arc<AtomicUsize>,
+}
+
+impl OutputView {
+    pub fn new(ctx: &Context) -> Self {
+        OutputView {
+            ctx: ctx.clone(),
+            lines_left: Arc::new(AtomicUsize::new(MAX_SHOWN_LINES)),
+        }
+    }
+
+    fn line(&self, bytes: &[u8]) {
+        let take = |left: usize| left.checked_sub(1);
+        let left = self.lines_left.fetch_update(Relaxed, Relaxed, take);
+        let start = bytes.get(..MAX_SHOWN_BYTES).unwrap_or(bytes);
+        let mut text = String::from_utf8_lossy(start).trim_end().to_owned();
+        if start.len() < bytes.len() {
+            text.push('…');
+        }
+        let text = match left {
+            Ok(1) => "more output of this command is not shown".into(),
+            Ok(_) => self.ctx.masks.mask_cut(&text),
+            Err(_) => return,
+        };
+        if text.is_empty() {
+            return;
+        }
+        match self.ctx.interact.is_headless() {
+            true => self.ctx.observer.progress(Stage::Auth, &text),
+            false => self.ctx.interact.show(&text),
+        }
+    }
+}
+
+/// Collects bytes into lines for a view. The rest is shown at the end.
+struct Lines {
+    view: OutputView,
+    pending: Vec<u8>,
+}
+
+impl Lines {
+    fn push(&mut self, bytes: &[u8]) {
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            // One byte more than the limit shows that the line is longer.
+            let room = (MAX_SHOWN_BYTES + 1).saturating_sub(self.pending.len());
+            let kept = part.get(..room.min(part.len())).unwrap_or_default();
+            self.pending.extend_from_slice(kept);
+            if part.ends_with(b"\n") {
+                self.view.line(&std::mem::take(&mut self.pending));
+            }
+        }
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        self.view.line(&self.pending);
+    }
+}
+
 /// A running command that the caller communicates with.
-pub struct RunningCommand<S> {
+pub struct RunningCommand {
     started: Started,
-    show: S,
+    view: OutputView,
+    created: CreatedPaths,
 }
 
 impl BundleTool {
     /// Starts a command, and shows its output line by line.
-    pub async fn start<S: FnMut(&str) + Send>(
+    pub async fn start(
         &self,
         filled: FilledCommand,
         timeout: Duration,
-        show: S,
-    ) -> Result<RunningCommand<S>, Error> {
+        stdio: Stdio,
+        view: OutputView,
+    ) -> Result<RunningCommand, Error> {
         let command = self.command(filled);
-        let launch = self.ctx.prepare(&command.argv, &command.env)?;
+        let mut launch = self.ctx.prepare(&command.argv, &command.env)?;
+        let created = launch.take_created();
+        let mut lines = Lines {
+            view: view.clone(),
+            pending: Vec::new(),
+        };
         let options = SpawnOptions {
             timeout: Some(timeout),
+            stdio,
+            stderr: Box::new(move |bytes| lines.push(bytes)),
+            bounds: Bounds {
+                line: MAX_SHOWN_BYTES - "…".len(),
+                ..Bounds::default()
+            },
             ..SpawnOptions::default()
         };
         let started = self.ctx.launch(launch, options).await?;
-        Ok(RunningCommand { started, show })
+        Ok(RunningCommand {
+            started,
+            view,
+            created,
+        })
     }
 }
 
-impl<S: FnMut(&str) + Send> RunningCommand<S> {
+impl RunningCommand {
+    /// What was created on the host for this command.
+    pub fn take_created(&mut self) -> CreatedPaths {
+        std::mem::take(&mut self.created)
+    }
+
     pub fn take_input(&mut self) -> Option<Input> {
         self.started.child().stdin.take()
     }
@@ -144,11 +238,17 @@ impl<S: FnMut(&str) + Send> RunningCommand<S> {
         let mut stdout = Vec::new();
         if let Some(mut lines) = self.started.child().stdout.take() {
             while let Some(piece) = lines.next().await {
-                if let Piece::Line { bytes, .. } = piece {
-                    (self.show)(&String::from_utf8_lossy(&bytes));
-                    // Only the last line is kept. It is enough to report a failure.
-                    stdout = bytes;
-                }
+                let bytes = match piece {
+                    Piece::Line { bytes, .. } => bytes,
+                    Piece::TooLong { mut start, .. } => {
+                        start.extend_from_slice("…".as_bytes());
+                        start
+                    }
+                    Piece::Gap { .. } => continue,
+                };
+                self.view.line(&bytes);
+                // Only the last line is kept. It is enough to report a failure.
+                stdout = bytes;
             }
         }
         let exit = self.started.wait().await;

@@ -6,7 +6,7 @@ use std::io::{self, Seek, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub(crate) fn check(result: libc::c_long) -> io::Result<libc::c_long> {
     if result < 0 {
@@ -146,23 +146,78 @@ pub(crate) fn open_without_links(path: &Path) -> io::Result<OwnedFd> {
     })
 }
 
-/// Creates a directory and its parents with mode 0700, if they are missing. A link on the way is an
-/// error.
-pub(crate) fn make_directories(path: &Path) -> io::Result<()> {
+/// Creates a directory and its parents with mode 0700, if they are missing, and adds the new ones
+/// to `created`. A link on the way is an error.
+pub(crate) fn make_directories(path: &Path, created: &mut Vec<PathBuf>) -> io::Result<()> {
+    open_or_make_directories(path, created).map(drop)
+}
+
+fn open_or_make_directories(path: &Path, created: &mut Vec<PathBuf>) -> io::Result<OwnedFd> {
     let mut at = open_directory(libc::AT_FDCWD, c"/")?;
+    let mut done = PathBuf::from("/");
     for part in path.components() {
         if let std::path::Component::Normal(name) = part {
+            done.push(name);
             let name = c_path(Path::new(name))?;
             at = match open_directory(at.as_raw_fd(), &name) {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {
                     make_directory(at.as_raw_fd(), &name, 0o700)?;
+                    created.push(done.clone());
                     open_directory(at.as_raw_fd(), &name)?
                 }
                 other => other?,
             };
         }
     }
+    Ok(at)
+}
+
+/// Creates an empty file with mode 0600, and its directories as [`make_directories`] does. An
+/// existing file is kept.
+pub(crate) fn make_empty_file(path: &Path, created: &mut Vec<PathBuf>) -> io::Result<()> {
+    let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::Error::from_raw_os_error(libc::EISDIR));
+    };
+    let dir = open_or_make_directories(dir, created)?;
+    let name = c_path(Path::new(name))?;
+    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
+    // SAFETY: the name is a C string that outlives the call.
+    let fd = unsafe { libc::openat(dir.as_raw_fd(), name.as_ptr(), flags, 0o600) };
+    match owned(fd.into()) {
+        Ok(_) => created.push(path.to_owned()),
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(error),
+    }
     Ok(())
+}
+
+/// Removes an empty directory or an empty file. Everything else is kept. A link on the way is an
+/// error.
+pub(crate) fn remove_empty(path: &Path) -> io::Result<()> {
+    let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
+        return Ok(());
+    };
+    let dir = open_without_links(dir)?;
+    let name = c_path(Path::new(name))?;
+    // SAFETY: zeroed is a valid stat; the call fills it. The name outlives the call.
+    let (status, size) = unsafe {
+        let mut stat: libc::stat = std::mem::zeroed();
+        let status = libc::fstatat(
+            dir.as_raw_fd(),
+            name.as_ptr(),
+            &mut stat,
+            libc::AT_SYMLINK_NOFOLLOW,
+        );
+        check(status.into())?;
+        (stat.st_mode & libc::S_IFMT, stat.st_size)
+    };
+    let flags = match status {
+        libc::S_IFDIR => libc::AT_REMOVEDIR,
+        libc::S_IFREG if size == 0 => 0,
+        _ => return Ok(()),
+    };
+    // SAFETY: see above. A directory with contents is not removed.
+    check(unsafe { libc::unlinkat(dir.as_raw_fd(), name.as_ptr(), flags) }.into()).map(drop)
 }
 
 /// Whether an open path is the root of a mount, and its device and inode.

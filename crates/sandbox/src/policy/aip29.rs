@@ -11,6 +11,7 @@ use super::manifest::SandboxManifest;
 use super::paths::Scope;
 use super::{
     Access, Exec, LimitKind, Policy, PolicyLimit, SandboxSpec, base, deny, hosts, narrow, protect,
+    state,
 };
 use crate::clause::Clause;
 use crate::programs::{Inspector, find};
@@ -103,13 +104,7 @@ pub fn resolve(
     for glob in declared.write.iter().flatten() {
         draft.grant(glob, scope, Access::Write)?;
     }
-    if let Some(auth) = manifest.auth()?
-        && let Some(state) = auth.block("state")?
-    {
-        for path in state.texts("paths")?.iter().flatten() {
-            draft.grant(path, scope, Access::Write)?;
-        }
-    }
+    state::grant(&mut draft, manifest, context)?;
     deny::apply(
         &mut draft,
         declared.deny.as_deref().unwrap_or_default(),

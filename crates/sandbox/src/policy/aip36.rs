@@ -11,8 +11,9 @@ use super::env::{self, Variables};
 use super::error::PolicyError;
 use super::host_context::HostContext;
 use super::manifest::SandboxManifest;
-use super::paths::Scope;
-use super::{Access, Exec, LimitKind, Policy, PolicyLimit, SandboxSpec, base, hosts, protect};
+use super::{
+    Access, Exec, LimitKind, Policy, PolicyLimit, SandboxSpec, base, hosts, protect, state,
+};
 use crate::clause::Clause;
 use crate::programs::{Inspector, find};
 
@@ -79,20 +80,10 @@ pub fn resolve(
     }
     base::system(&mut draft);
     base::common(&mut draft);
-    let scope = Scope {
-        cwd: &context.cwd,
-        home: &context.home,
-    };
     let workspace = mounts(&block, context, &mut draft)?;
     let cwd = working_directory(&block, &workspace, &mut draft)?;
     installation(manifest, context, command, &mut draft)?;
-    if let Some(auth) = manifest.auth()?
-        && let Some(state) = auth.block("state")?
-    {
-        for path in state.texts("paths")?.iter().flatten() {
-            draft.grant(path, scope, Access::Write)?;
-        }
-    }
+    state::grant(&mut draft, manifest, context)?;
     let (env, env_clauses) = environment(&block, context, &mut draft)?;
     let egress = match block.block("network")? {
         Some(network) => {

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use super::error::PolicyError;
 use super::paths::{self, Found, GlobError, Scope};
-use super::{Access, Denial, HiddenKind, PathGrant, SandboxSpec, Symlink};
+use super::protect;
+use super::state::StateRules;
+use super::{Access, Denial, HiddenKind, NewPath, PathGrant, SandboxSpec, Symlink};
 use crate::clause::Clause;
 use crate::policy::block::ClauseValue;
 use crate::programs::Program;
@@ -81,7 +83,7 @@ impl Draft {
             source,
             access,
             exec,
-            create: false,
+            create: None,
             clause: None,
         };
         self.grants.push(DraftGrant { grant, role });
@@ -135,7 +137,7 @@ impl Draft {
             at,
             access,
             exec,
-            create: false,
+            create: None,
             clause: Some(clause.clone()),
         };
         self.grants.push(DraftGrant {
@@ -144,12 +146,46 @@ impl Draft {
         });
     }
 
-    /// Grants a glob of `fs.read`, `fs.write` or `auth.state.paths`.
+    /// Grants a path of the manifest that is created if it is missing.
+    pub fn declare_new(
+        &mut self,
+        clause: &Clause,
+        path: PathBuf,
+        access: Access,
+        create: Option<NewPath>,
+    ) {
+        self.declare(clause, path.clone(), path, access, false);
+        if let Some(granted) = self.grants.last_mut() {
+            granted.grant.create = create;
+        }
+    }
+
+    /// Grants a glob of `fs.read` or `fs.write`.
     pub fn grant(
         &mut self,
         declared: &ClauseValue<String>,
         scope: Scope,
         access: Access,
+    ) -> Result<(), PolicyError> {
+        self.grant_glob(declared, scope, access, None)
+    }
+
+    /// Grants a glob of `auth.state.paths`.
+    pub fn grant_state(
+        &mut self,
+        declared: &ClauseValue<String>,
+        scope: Scope,
+        rules: &StateRules,
+    ) -> Result<(), PolicyError> {
+        self.grant_glob(declared, scope, Access::Write, Some(rules))
+    }
+
+    fn grant_glob(
+        &mut self,
+        declared: &ClauseValue<String>,
+        scope: Scope,
+        access: Access,
+        state: Option<&StateRules>,
     ) -> Result<(), PolicyError> {
         let glob_bases = match paths::glob_bases(&declared.value, scope) {
             Ok(glob_bases) => glob_bases,
@@ -166,7 +202,7 @@ impl Draft {
         };
         let before = self.grants.len();
         let failed = self.unenforceable.len();
-        let mut missing = false;
+        let mut why = "nothing on this machine matches";
         for glob_base in glob_bases {
             let mut followed = FollowedLinks::default();
             let resolved = match followed.follow_lenient(&glob_base.base) {
@@ -188,52 +224,64 @@ impl Draft {
                     .push((declared.clause.clone(), why.to_owned()));
                 continue;
             }
+            if state.is_some() && resolved.rest.as_os_str().is_empty() && resolved.real.is_file() {
+                let note = "this is a file: a program that replaces it by renaming another file needs its directory";
+                self.notes.push((declared.clause.clone(), note.to_owned()));
+            }
+            let planted = |link: &&Symlink| state.is_some_and(|rules| rules.may_be_planted(link));
+            if let Some(link) = followed.links.iter().find(planted) {
+                let why = protect::planted_link(link);
+                self.unenforceable.push((declared.clause.clone(), why));
+                continue;
+            }
             let links = followed.links.iter().cloned();
             self.clause_links
                 .extend(links.map(|link| (declared.clause.clone(), link)));
             self.followed.extend(followed);
             if glob_base.is_subtree() {
-                missing |=
-                    !self.grant_tree(declared, &resolved, glob_base.means_directory(), access);
+                let directory = glob_base.means_directory();
+                let granted = match state {
+                    Some(rules) if !resolved.rest.as_os_str().is_empty() => {
+                        rules.grant_missing(self, declared, &resolved, directory)
+                    }
+                    _ => self.grant_tree(declared, &resolved, directory, access),
+                };
+                why = granted.err().unwrap_or(why);
             } else if resolved.rest.as_os_str().is_empty() {
                 self.grant_matches(declared, &resolved.real, &glob_base.pattern, access);
             }
         }
         if self.grants.len() == before && self.unenforceable.len() == failed {
-            let why = match (missing, access) {
-                (true, Access::Write) => {
-                    "the path does not exist; create it, or append `/**` for a directory"
-                }
-                _ => "nothing on this machine matches",
-            };
             self.ineffective
                 .push((declared.clause.clone(), why.to_owned()));
         }
         Ok(())
     }
 
-    /// Grants a path. Returns whether there was something to grant.
+    /// Grants a path, or returns why there is nothing to grant.
     fn grant_tree(
         &mut self,
         declared: &ClauseValue<String>,
         resolved: &ResolvedPath,
         directory: bool,
         access: Access,
-    ) -> bool {
+    ) -> Result<(), &'static str> {
         if !resolved.rest.as_os_str().is_empty() {
-            if access == Access::Read || !directory {
-                return false;
+            if access == Access::Read {
+                return Err("nothing on this machine matches");
             }
-            let path = resolved.full_path();
-            self.declare(&declared.clause, path.clone(), path, access, false);
-            if let Some(granted) = self.grants.last_mut() {
-                granted.grant.create = true;
+            if !directory {
+                return Err(
+                    "it does not exist, and it may be a file or a directory: create it, or append `/**`",
+                );
             }
-            return true;
+            let create = Some(NewPath::Directory);
+            self.declare_new(&declared.clause, resolved.full_path(), access, create);
+            return Ok(());
         }
         if resolved.real == Path::new("/") {
             self.grant_root(declared, access);
-            return true;
+            return Ok(());
         }
         let real = resolved.real.clone();
         if is_socket(&real) {
@@ -241,7 +289,7 @@ impl Draft {
             self.notes.push((declared.clause.clone(), note.to_owned()));
         }
         self.declare(&declared.clause, real.clone(), real, access, false);
-        true
+        Ok(())
     }
 
     /// Grants everything, entry by entry, because the sandbox has some entries of its own.
@@ -435,7 +483,7 @@ impl Draft {
                         protective_mounts.push(PathGrant {
                             source: around.source.join(rest),
                             at: dir.to_owned(),
-                            create: false,
+                            create: None,
                             clause: None,
                             ..around.clone()
                         });

@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::error::PolicyError;
+use super::state::StateCreation;
 pub(super) use crate::programs::find::DEFAULT_PATH;
 use crate::programs::{Lookup, find};
 
@@ -24,6 +25,8 @@ pub struct HostContext {
     pub protection: Protection,
     /// Limits that apply where the manifest sets none.
     pub defaults: ResourceDefaults,
+    /// Which missing paths of `auth.state` are created.
+    pub state_creation: StateCreation,
 }
 
 /// Limits that apply where the manifest sets none.
@@ -86,6 +89,7 @@ impl HostContext {
             extra_env: Vec::new(),
             protection: Protection::default(),
             defaults: ResourceDefaults::default(),
+            state_creation: StateCreation::default(),
         })
     }
 

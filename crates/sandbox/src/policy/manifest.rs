@@ -83,6 +83,15 @@ impl SandboxManifest {
         }
     }
 
+    /// The names by which the program calls itself: id, name, and the file name of its binary.
+    pub(super) fn program_names(&self) -> Vec<String> {
+        let root = self.bundle.as_ref().and_then(|doc| doc.root.as_ref());
+        let texts = ["id", "name", "bin"].into_iter();
+        let texts = texts.filter_map(|key| root?.get(key)?.as_str());
+        let names = texts.filter_map(|text| Path::new(text).file_name()?.to_str());
+        names.map(str::to_owned).collect()
+    }
+
     /// The directory that paths of the manifest are relative to.
     pub fn dir(&self) -> PathBuf {
         self.document.dir().to_owned()

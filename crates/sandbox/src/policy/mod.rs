@@ -19,6 +19,7 @@ mod narrow;
 mod paths;
 mod protect;
 mod repository;
+mod state;
 #[cfg(test)]
 mod tests;
 
@@ -33,6 +34,7 @@ pub use error::{ManifestPosition, PolicyError};
 pub use host_context::{HostContext, Protection, ResourceDefaults};
 pub use manifest::SandboxManifest;
 pub use protect::{BUNDLE_FILES, CONTROL_NAMES};
+pub use state::StateCreation;
 
 /// Resolves the policy of a manifest on this machine for a command. The command may be empty, to
 /// inspect the policy only. Clauses that no backend can enforce are in `unenforceable`, and a
@@ -188,10 +190,19 @@ pub struct PathGrant {
     pub access: Access,
     /// Whether files below may be mapped and executed.
     pub exec: bool,
-    /// Whether to create it at spawn if it is missing: a login needs its directory to be written.
-    pub create: bool,
+    /// What to create at spawn, because it is missing.
+    pub create: Option<NewPath>,
     /// The clause, or `None` for what every child needs: libraries, time zones, certificates.
     pub clause: Option<Clause>,
+}
+
+/// What is created at a missing path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NewPath {
+    /// A directory with mode 0700.
+    Directory,
+    /// An empty file with mode 0600.
+    File,
 }
 
 /// A symbolic link of the host. It is kept so that a program finds itself at the same path inside.

@@ -67,12 +67,7 @@ pub fn apply(draft: &mut Draft, manifest: &SandboxManifest, context: &HostContex
 fn refuse_planted_links(draft: &mut Draft, cwd: &Path) {
     let mut refused: Vec<(Clause, String)> = Vec::new();
     let mut refuse = |clause: &Clause, link: &Symlink| {
-        let why = format!(
-            "`{}` is a symbolic link in a directory that the program may write, so an earlier run \
-             may have created it; name its target `{}`, or remove the link",
-            link.at.display(),
-            link.to.display()
-        );
+        let why = planted_link(link);
         if !refused.iter().any(|(c, w)| c == clause && *w == why) {
             refused.push((clause.clone(), why));
         }
@@ -89,6 +84,16 @@ fn refuse_planted_links(draft: &mut Draft, cwd: &Path) {
         }
     }
     draft.unenforceable.extend(refused);
+}
+
+/// Why a clause is refused whose path leads through such a link.
+pub fn planted_link(link: &Symlink) -> String {
+    format!(
+        "`{}` is a symbolic link in a directory that the program may write, so an earlier run may \
+         have created it; name its target `{}`, or remove the link",
+        link.at.display(),
+        link.to.display()
+    )
 }
 
 /// Whether a link leads to something that the program sees anyway. AIP-36 lets it run everything
@@ -463,7 +468,7 @@ impl<'d> Protector<'d> {
                     at: at.clone(),
                     access: Access::Read,
                     exec,
-                    create: false,
+                    create: None,
                     clause: None,
                 },
                 role: Role::Protected,

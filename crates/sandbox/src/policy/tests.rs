@@ -7,5 +7,6 @@ mod any_text;
 mod inherit;
 mod machine;
 mod protect;
+mod state;
 
 use machine::Machine;

@@ -84,7 +84,7 @@ fn a_missing_directory_is_created_and_a_missing_file_is_reported() {
     let made = policy
         .grants
         .iter()
-        .find(|g| g.create)
+        .find(|g| g.create.is_some())
         .expect("one to make");
     assert_eq!(made.source, machine.root.join("home/.state"));
     let ineffective: Vec<_> = policy

@@ -65,6 +65,7 @@ impl Machine {
             extra_env: self.extra.clone(),
             protection: Default::default(),
             defaults: Default::default(),
+            state_creation: Default::default(),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Loads a certificate and its key, for hosts that are reached over a network.
+//! Loads a certificate and its key, for servers that are reached over a network.
 
 use std::path::Path;
 use std::sync::Arc;
