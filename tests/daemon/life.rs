@@ -4,6 +4,7 @@ use super::host::{Host, all};
 use agentproto_daemon::SessionStatus;
 use agentproto_daemon::ring::FollowFrom;
 use agentproto_runtime::arm::permissions::Answer;
+use agentproto_suites::proves;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn turns_share_one_process_and_run_one_at_a_time() {
@@ -348,4 +349,53 @@ async fn a_secret_does_not_reach_the_ring_buffer() {
             assert!(!text.contains("hunter22"), "{}", path.display());
         }
     }
+}
+
+/// A task of the session may still write when it is deleted.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_forgotten_session_stays_forgotten_after_a_restart() {
+    proves!("A46-HTTP-07");
+    let host = Host::new();
+    let kept = host.running("default").await;
+    for n in 0..8 {
+        let session = host.running("default").await;
+        if n % 2 == 0 {
+            host.registry
+                .prompt(&session.id, "hello".into())
+                .await
+                .expect("taken");
+        }
+        assert!(host.registry.forget(&session.id).await.expect("there"));
+    }
+    host.registry.shutdown().await;
+    let Host { dir, registry, .. } = host;
+    drop(registry);
+    let host = Host::in_dir(dir);
+    let ids: Vec<String> = host
+        .registry
+        .list(false)
+        .into_iter()
+        .map(|s| s.id)
+        .collect();
+    assert_eq!(ids, [kept.id]);
+}
+
+/// Sessions of one adapter can be told apart in the audit log.
+#[tokio::test(flavor = "multi_thread")]
+async fn audit_events_name_the_session() {
+    proves!("A44-AUDIT-03");
+    let host = Host::new();
+    let first = host.running("default").await;
+    let second = host.running("default").await;
+    host.turn(&second.id, "use a tool").await;
+    host.turn(&first.id, "use a tool").await;
+    let log = host.dir.path().join("home/audit/audit-log.jsonl");
+    let log = std::fs::read_to_string(log).expect("a log");
+    let sessions: Vec<String> = log
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"))
+        .filter(|event| event["kind"] == "tool-call")
+        .map(|event| event["session"].as_str().expect("a session").to_owned())
+        .collect();
+    assert_eq!(sessions, [second.id, first.id]);
 }

@@ -62,7 +62,7 @@ pub fn grant(path: impl AsRef<Path>, access: Access, exec: bool) -> PathGrant {
         at: path.to_owned(),
         access,
         exec,
-        create: false,
+        create: None,
         clause: None,
     }
 }

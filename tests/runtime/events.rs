@@ -2,6 +2,7 @@
 //! last event of machine mode.
 
 use super::place::{Place, Ran};
+use agentproto_suites::proves;
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
@@ -220,6 +221,104 @@ fn the_audit_log_has_every_step_and_verifies() {
         ran.stderr.contains("audit_broken") && ran.stderr.contains("audit-log.jsonl:"),
         "{}",
         ran.stderr
+    );
+}
+
+/// One complete event for each tool call, beside the events at its start and end.
+#[test]
+fn audited_tool_calls_say_who_what_and_with_which_result() {
+    proves!(
+        "A44-AUDIT-01",
+        "A44-AUDIT-02",
+        "A44-AUDIT-03",
+        "A44-AUDIT-04",
+        "A44-AUDIT-05",
+        "A44-AUDIT-06",
+        "A29-ID-03"
+    );
+    let place = Place::new();
+    std::fs::write(
+        place.path("OPERATOR.md"),
+        "---\nschema: agentoperator/v1\nid: night-shift\nname: night-shift\nruntime:\n  ref: mock-acp\n---\n",
+    )
+    .expect("written");
+    let operator = place.path("OPERATOR.md");
+    let operator = operator.to_str().expect("text");
+    for (prompt, args, approver, approved) in [
+        ("use a tool", &[] as &[&str], "automatic", Value::Null),
+        (
+            "ask permission",
+            &["--permissions", "allow", "--operator", operator],
+            "automatic",
+            true.into(),
+        ),
+        (
+            "ask permission",
+            &["--permissions", "deny"],
+            "automatic",
+            false.into(),
+        ),
+    ] {
+        let place_log = || -> Vec<Value> {
+            let log = place.audit();
+            log.lines()
+                .map(|l| serde_json::from_str(l).expect("JSON"))
+                .collect()
+        };
+        let before = place_log().len();
+        let mut all = vec!["--prompt", prompt];
+        all.extend(args);
+        place.run("mock-acp", &all);
+        let log = &place_log()[before..];
+        let calls: Vec<&Value> = log.iter().filter(|e| e["kind"] == "tool-call").collect();
+        let [call] = calls.as_slice() else {
+            panic!("{prompt}: {log:?}");
+        };
+        let begun = log.iter().find(|e| e["event"] == "tool.call");
+        let begun = begun.expect("the start of the call");
+        for key in ["id", "name", "args"] {
+            assert_eq!(call["data"][key], begun["data"][key], "{prompt}");
+            assert!(!call["data"][key].is_null(), "{prompt}: {key}");
+        }
+        let ended = match call["data"]["ok"].as_bool() {
+            Some(true) => "result",
+            _ => "error",
+        };
+        assert!(!call["data"][ended].is_null(), "{prompt}: {call}");
+        assert_eq!(call["data"]["approver"], approver, "{prompt}");
+        assert_eq!(call["data"]["approved"], approved, "{prompt}");
+        assert_eq!(call["bundle"], "mock-acp@1", "{call}");
+        let opened = log.iter().find(|e| e["event"] == "session.open");
+        let session = &opened.expect("opened")["data"]["session"];
+        assert_eq!(&call["session"], session);
+        let named = call["operator"].as_str().expect("an operator");
+        match args.contains(&"--operator") {
+            true => assert_eq!(named, "night-shift"),
+            false => assert_eq!(call["operator"], call["actor"]),
+        }
+    }
+    let verified = place.command(&["audit", "verify"]).output();
+    assert!(verified.expect("ran").status.success());
+}
+
+/// A client sees the states of the operator, and writes each change to the log.
+#[test]
+fn audited_states_of_the_operator() {
+    proves!("A44-OP-10");
+    let place = Place::new();
+    place.run(
+        "mock-acp",
+        &["--prompt", "ask permission", "--permissions", "deny"],
+    );
+    let log = place.audit();
+    let states: Vec<String> = log
+        .lines()
+        .map(|l| serde_json::from_str::<Value>(l).expect("JSON"))
+        .filter_map(|e| Some(e["data"]["state"].as_str()?.to_owned()))
+        .collect();
+    assert_eq!(
+        states,
+        ["invoked", "running", "suspended", "running", "completed"]
     );
 }
 

@@ -102,6 +102,8 @@ impl Agent {
             check_acp_capabilities(bundle, agent)?;
         }
         let choices = choices::choose(bundle, agent, &options.choices)?;
+        let operator = options.choices.operator.clone();
+        context.audit.set_scope(|scope| scope.operator = operator);
         Ok(Agent {
             protocol,
             choices,
@@ -176,15 +178,24 @@ impl Agent {
         prepared: &PreparedAgent,
         resume: Option<&str>,
     ) -> Result<Session, Error> {
-        let context = &self.context;
+        let context = &Arc::new(self.context.for_session());
         let stage = |stage, detail: &str| context.observer.stage(stage, detail);
         stage(Stage::Spawn, &prepared.bin.display().to_string());
         let broker = PermissionBroker::new(self.options.permissions.clone());
-        let arm = self.arm(prepared, &broker)?;
+        let arm = self.arm(context, prepared, &broker)?;
         let opened = self.open_session(&*arm, resume, &stage).await;
         match opened {
             Ok((id, negotiated)) => {
-                let details = json!({ "session": id, "agent": negotiated.name, "version": negotiated.version });
+                let agent_session = Some(id.clone());
+                context
+                    .audit
+                    .set_scope(|scope| scope.agent_session = agent_session);
+                let details = json!({
+                    "session": id,
+                    "agent": negotiated.name,
+                    "version": negotiated.version,
+                    "state": "invoked",
+                });
                 context.audit.record("session.open", details)?;
                 Ok(Session::new(
                     Arc::clone(context),
@@ -298,10 +309,11 @@ impl Agent {
 
     fn arm(
         &self,
+        context: &Arc<Context>,
         prepared: &PreparedAgent,
         broker: &PermissionBroker,
     ) -> Result<Box<dyn Arm>, Error> {
-        let context = Arc::clone(&self.context);
+        let context = Arc::clone(context);
         let spec = self.spec_of(prepared);
         match self.protocol {
             Protocol::Acp => {

@@ -4,6 +4,7 @@
 
 mod key;
 mod line;
+mod scope;
 #[cfg(test)]
 mod tests;
 mod verify;
@@ -28,6 +29,7 @@ use agentproto_text::redact::SecretRedactor;
 
 use self::key::{HomeKey, Key};
 use self::line::{Event, Problem, Tip};
+pub use self::scope::Scope;
 pub use self::verify::{Anchor, Verified, verify};
 
 /// Value of `schema` in every line.
@@ -49,6 +51,7 @@ pub struct Audit {
     path: PathBuf,
     actor: String,
     entity: String,
+    scope: Mutex<Scope>,
     masks: SecretRedactor,
     log: Arc<Mutex<Option<Log>>>,
     refusals: Mutex<FloodLimit<Held>>,
@@ -157,6 +160,7 @@ impl Audit {
         Ok(Audit {
             actor: format!("user:{}", user.unwrap_or_else(|_| number.to_string())),
             entity: entity.to_owned(),
+            scope: Mutex::default(),
             masks,
             log: shared(&default_path(home)),
             path: default_path(home),
@@ -166,9 +170,41 @@ impl Audit {
         })
     }
 
+    /// Changes what all later events of this writer have in common.
+    pub fn set_scope(&self, change: impl FnOnce(&mut Scope)) {
+        change(&mut self.scope.lock());
+    }
+
+    /// Another writer to the same log, whose scope can be changed separately.
+    pub fn fork(&self) -> Audit {
+        Audit {
+            home: self.home.clone(),
+            path: self.path.clone(),
+            actor: self.actor.clone(),
+            entity: self.entity.clone(),
+            scope: Mutex::new(self.scope.lock().clone()),
+            masks: self.masks.clone(),
+            log: Arc::clone(&self.log),
+            refusals: Mutex::default(),
+        }
+    }
+
+    /// The user that this process runs as, as `user:NAME`.
+    pub fn actor(&self) -> &str {
+        &self.actor
+    }
+
     /// Appends one event. `data` must be an object.
     pub fn record(&self, event: &str, data: Value) -> Result<(), Error> {
-        let mut data = data;
+        self.write(None, event, data)
+    }
+
+    /// Like `record`, for an event whose kind a spec defines.
+    pub(crate) fn record_kind(&self, kind: &str, event: &str, data: Value) -> Result<(), Error> {
+        self.write(Some(kind), event, data)
+    }
+
+    fn write(&self, kind: Option<&str>, event: &str, mut data: Value) -> Result<(), Error> {
         self.masks.mask_value(&mut data);
         limit_size(&mut data);
         let mut log = self.log.lock();
@@ -183,7 +219,7 @@ impl Audit {
             Some(position) if position.end == end => position,
             _ => self.resume(log, end)?,
         };
-        let position = self.append(log, position, event, data);
+        let position = self.append(log, position, (kind, event), data);
         log.known = Some(position.map_err(unwritable)?);
         Ok(())
     }
@@ -293,7 +329,7 @@ impl Audit {
         if is_restart {
             let data = json!({ "why": "the earlier audit log was moved or deleted" });
             position = self
-                .append(log, position, RESTART, data)
+                .append(log, position, (None, RESTART), data)
                 .map_err(unwritable)?;
         }
         Ok(position)
@@ -333,7 +369,7 @@ impl Audit {
         &self,
         log: &Log,
         position: Position,
-        event: &str,
+        (kind, event): (Option<&str>, &str),
         data: Value,
     ) -> io::Result<Position> {
         let seq = line::count(position.tip.as_ref());
@@ -344,6 +380,12 @@ impl Audit {
         entry.insert("ts".into(), time::now().into());
         entry.insert("actor".into(), self.actor.as_str().into());
         entry.insert("entity".into(), self.masks.mask(&self.entity).into());
+        self.scope
+            .lock()
+            .add_to(&mut entry, &self.actor, &self.masks);
+        if let Some(kind) = kind {
+            entry.insert("kind".into(), kind.into());
+        }
         entry.insert("event".into(), event.into());
         entry.insert("data".into(), data);
         entry.insert("prev".into(), line::next_prev(position.tip.as_ref()).into());
@@ -411,7 +453,7 @@ fn unwritable(path: &Path, error: &io::Error) -> Error {
 }
 
 /// Replaces values that are too deep or too long by size and hash, the longest first.
-fn limit_size(data: &mut Value) {
+pub(crate) fn limit_size(data: &mut Value) {
     flatten(data, MAX_DEPTH);
     let mut total = data.to_string().len();
     if let Value::Object(members) = data

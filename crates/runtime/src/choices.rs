@@ -21,6 +21,8 @@ pub struct Choices {
     pub options: Vec<(String, OptionValue)>,
     /// Id of a continuation strategy.
     pub continuation: Option<String>,
+    /// Id of the operator, for the audit log.
+    pub operator: Option<String>,
 }
 
 /// The value of an option.
@@ -62,8 +64,14 @@ impl Choices {
                 format!("{}: not an OPERATOR.md (AIP-9)", path.display()),
             ));
         };
+        let root = doc.root.as_ref();
+        let name = |key: &str| Some(root?.get(key)?.as_str()?.to_owned());
+        let id = name("id").or_else(|| name("name"));
         let Some(config) = operator.runtime().and_then(|runtime| runtime.config()) else {
-            return Ok(Choices::default());
+            return Ok(Choices {
+                operator: id,
+                ..Choices::default()
+            });
         };
         let text = |key: &str| match config.node().get(key) {
             Some(node) => match node.as_str() {
@@ -91,6 +99,7 @@ impl Choices {
             mode: text("mode")?,
             continuation: text("continuation")?,
             options,
+            operator: id,
         })
     }
 
@@ -104,6 +113,7 @@ impl Choices {
             mode: other.mode.or(self.mode),
             continuation: other.continuation.or(self.continuation),
             options: self.options,
+            operator: other.operator.or(self.operator),
         }
     }
 }

@@ -81,6 +81,8 @@ pub struct Context {
     pub state_creation: StateCreation,
     /// How the callbacks of logins are reached.
     pub callback: CallbackSettings,
+    /// The caller's own observer.
+    unmasked: Arc<dyn Observer>,
 }
 
 /// The options that a caller sets. The rest of a `Context` is derived.
@@ -109,6 +111,8 @@ impl Context {
         let masks = SecretRedactor::default();
         let entity = format!("local:{}", bundle.path().display());
         let audit = Arc::new(Audit::open(&options.home, &entity, masks.clone())?);
+        let identity = bundle.identity().ok();
+        audit.set_scope(|scope| scope.bundle = identity);
         let cwd = options.cwd.canonicalize().map_err(|e| {
             let dir = options.cwd.display();
             let what = match e.kind() {
@@ -127,6 +131,7 @@ impl Context {
             sandboxing: options.sandboxing,
             sandbox: options.sandbox,
             yes: options.yes,
+            unmasked: Arc::clone(&options.observer),
             observer: Arc::new(MaskingObserver {
                 inner: options.observer,
                 masks: masks.clone(),
@@ -144,6 +149,20 @@ impl Context {
     pub fn creating(&self, state_creation: StateCreation) -> Context {
         Context {
             state_creation,
+            ..self.clone()
+        }
+    }
+
+    /// The same context for one session, whose audit events name it.
+    pub(crate) fn for_session(&self) -> Context {
+        let audit = Arc::new(self.audit.fork());
+        Context {
+            observer: Arc::new(MaskingObserver {
+                inner: Arc::clone(&self.unmasked),
+                masks: self.masks.clone(),
+                audit: Arc::clone(&audit),
+            }),
+            audit,
             ..self.clone()
         }
     }

@@ -259,18 +259,27 @@ impl Inner {
         let events = EventSink::new(sink.clone(), Arc::clone(&self.context.audit));
         let recorded = self.context.audit.record(
             "turn.begin",
-            json!({ "session": self.id, "turn": number, "bytes": message.len() }),
+            json!({ "session": self.id, "turn": number, "bytes": message.len(), "state": "running" }),
         );
         let ended = match recorded {
-            Ok(()) => self.bounded(&message, events, cancelled).await,
+            Ok(()) => self.bounded(&message, events.clone(), cancelled).await,
             Err(error) => Err(error),
         };
-        let entry = match &ended {
-            Ok(reason) => json!({ "session": self.id, "turn": number, "reason": reason }),
-            Err(error) => {
-                json!({ "session": self.id, "turn": number, "error": error.code.as_str() })
-            }
+        let ended = match events.finish_calls() {
+            Ok(()) => ended,
+            Err(error) => ended.and(Err(error)),
         };
+        let mut entry = json!({ "session": self.id, "turn": number });
+        // The states of an operator (A44-OP-10).
+        let state = match &ended {
+            Ok(StopReason::Cancelled) | Err(_) => "interrupted",
+            Ok(_) => "completed",
+        };
+        entry["state"] = state.into();
+        match &ended {
+            Ok(reason) => entry["reason"] = json!(reason),
+            Err(error) => entry["error"] = error.code.as_str().into(),
+        }
         // A turn whose end cannot be audited ends with an error.
         let audit = &self.context.audit;
         let flushed = audit.flush();

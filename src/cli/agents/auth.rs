@@ -164,10 +164,9 @@ pub fn run(action: &AuthAction, global: &Global, out: &mut dyn Write) -> Outcome
             }
             let callback = args.callback.settings();
             callback.check()?;
-            let ctx = &Context {
-                callback,
-                ..ctx.clone()
-            };
+            let mut ctx = ctx.clone();
+            ctx.callback = callback;
+            let ctx = &ctx;
             let bin = installed(ctx, common).await?;
             // The declared order (A29-SETUP-21).
             setup::ensure(ctx, &bin).await?;

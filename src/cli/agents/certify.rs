@@ -548,7 +548,7 @@ fn bundle(
         choices: Choices {
             mode: args.mode.clone(),
             options: options.collect(),
-            continuation: None,
+            ..Choices::default()
         },
         sandboxing: args.sandbox,
         yes: args.yes,

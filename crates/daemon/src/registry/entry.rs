@@ -58,6 +58,12 @@ struct LiveAgent {
     turn_task: Option<JoinHandle<()>>,
 }
 
+impl Drop for SessionEntry {
+    fn drop(&mut self) {
+        self.log.release(&self.id);
+    }
+}
+
 impl SessionEntry {
     pub fn new(
         record: SessionRecord,

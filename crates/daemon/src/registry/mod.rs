@@ -318,13 +318,16 @@ impl Registry {
     pub async fn forget(&self, id: &str) -> Result<bool, ApiError> {
         let entry = self.entry(id)?;
         entry.kill("killed by a client", KILL_GRACE).await;
-        let mut sessions = self.shared.sessions.write();
-        let known = sessions.by_id.remove(id).is_some();
-        sessions.order.retain(|other| !Arc::ptr_eq(other, &entry));
-        drop(sessions);
+        let known = {
+            let mut sessions = self.shared.sessions.write();
+            sessions.order.retain(|other| !Arc::ptr_eq(other, &entry));
+            sessions.by_id.remove(id).is_some()
+        };
         if known {
             self.shared.log.forget(id);
             self.shared.file.touch();
+            // A client that was told so relies on it, even after a crash of the host.
+            self.shared.log.flush().await;
         }
         Ok(known)
     }

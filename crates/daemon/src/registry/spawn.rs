@@ -94,6 +94,10 @@ impl Registry {
             interact: Arc::new(Headless),
         };
         let context = Context::new(bundle, options)?;
+        let host_session = Some(id.clone());
+        context
+            .audit
+            .set_scope(|scope| scope.host_session = host_session);
         if context.cwd != place.cwd {
             // Another agent replaced the directory after it was checked.
             return Err(ApiError::new(

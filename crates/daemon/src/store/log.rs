@@ -2,6 +2,7 @@
 //! committed together after a short delay. Data that must be safe earlier goes through the journal.
 //! If the disk is full, history is lost, but sessions continue.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -74,6 +75,19 @@ struct Queue {
     journal: Journal,
     /// Whether a caller waits for the database.
     is_urgent: bool,
+    /// Forgotten sessions whose tasks may still write. Their late writes are dropped, because they
+    /// would bring the session back after a restart.
+    forgotten: HashSet<String>,
+}
+
+impl Queue {
+    fn is_forgotten(&self, command: &LogCommand) -> bool {
+        match command {
+            LogCommand::Item(session, _) => self.forgotten.contains(&**session),
+            LogCommand::Record(record) => self.forgotten.contains(&record.id),
+            LogCommand::Forget(_) | LogCommand::WaitCommitted(_) | LogCommand::Stop => false,
+        }
+    }
 }
 
 /// Clones share one writer and one reader.
@@ -133,6 +147,7 @@ impl SessionLog {
             committed: 0,
             journal,
             is_urgent: false,
+            forgotten: HashSet::new(),
         };
         writer.replay_journal(&mut queue, left);
         let queue = Arc::new((Mutex::new(queue), Condvar::new()));
@@ -154,8 +169,9 @@ impl SessionLog {
         Ok((log, moved_to))
     }
 
-    fn send(&self, command: LogCommand) {
-        put(&self.shared.queue, command);
+    /// Returns false if the command was dropped.
+    fn send(&self, command: LogCommand) -> bool {
+        put(&self.shared.queue, command)
     }
 
     /// Queues one item, without waiting.
@@ -166,7 +182,9 @@ impl SessionLog {
             self.shared.waiting.fetch_sub(size, Ordering::AcqRel);
             return;
         }
-        self.send(LogCommand::Item(session.into(), item));
+        if !self.send(LogCommand::Item(session.into(), item)) {
+            self.shared.waiting.fetch_sub(size, Ordering::AcqRel);
+        }
     }
 
     /// Queues the session's current record.
@@ -174,8 +192,14 @@ impl SessionLog {
         self.send(LogCommand::Record(Box::new(session)));
     }
 
+    /// Deletes a session. Later writes of its tasks are dropped (A46-HTTP-07).
     pub fn forget(&self, id: &str) {
         self.send(LogCommand::Forget(id.to_owned()));
+    }
+
+    /// Called when nobody can write for this session any more.
+    pub fn release(&self, id: &str) {
+        self.shared.queue.0.lock().forgotten.remove(id);
     }
 
     /// After this, all earlier commands survive a crash of this process, unless the disk rejected
@@ -385,8 +409,15 @@ struct Writer {
     failed_at: Option<Instant>,
 }
 
-fn put(queue: &(Mutex<Queue>, Condvar), command: LogCommand) {
+/// Queues a command. Returns false if it was dropped, because its session is forgotten.
+fn put(queue: &(Mutex<Queue>, Condvar), command: LogCommand) -> bool {
     let mut queued = queue.0.lock();
+    if queued.is_forgotten(&command) {
+        return false;
+    }
+    if let LogCommand::Forget(id) = &command {
+        queued.forgotten.insert(id.clone());
+    }
     queued.last += 1;
     let (n, committed) = (queued.last, queued.committed);
     queued.journal.buffer(n, &command, committed);
@@ -396,6 +427,7 @@ fn put(queue: &(Mutex<Queue>, Condvar), command: LogCommand) {
     if queued.commands.len() == 1 || queued.is_urgent || queued.commands.len() == BATCH_SIZE {
         queue.1.notify_one();
     }
+    true
 }
 
 impl Writer {
@@ -542,74 +574,4 @@ fn next(queue: &(Mutex<Queue>, Condvar)) -> (Vec<LogCommand>, u64) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn open(dir: &Path) -> SessionLog {
-        SessionLog::open(&dir.join("sessions.db"))
-            .expect("opened")
-            .0
-    }
-
-    fn line(seq: u64) -> LogItem {
-        LogItem::new(1, seq, ItemKind::Line, &format!("\"{seq}\""))
-    }
-
-    /// A copy of the files as they would be after a crash now.
-    fn snapshot(from: &Path) -> tempfile::TempDir {
-        let to = tempfile::tempdir().expect("a directory");
-        for entry in std::fs::read_dir(from).expect("readable") {
-            let path = entry.expect("an entry").path();
-            let name = path.file_name().expect("a name");
-            if !name.to_string_lossy().ends_with("-shm") {
-                std::fs::copy(&path, to.path().join(name)).expect("copied");
-            }
-        }
-        to
-    }
-
-    async fn seqs(log: &SessionLog, session: &str) -> Vec<u64> {
-        let rows = log.page(session, 0, 1000).await;
-        rows.iter().map(|row| row.seq).collect()
-    }
-
-    #[tokio::test]
-    async fn flushed_orders_survive_and_are_read_in_order() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let log = open(dir.path());
-        log.append("a", line(0));
-        log.flush().await;
-        log.append("a", line(1));
-        log.flush().await;
-        // The database commits later, but the journal is already written.
-        let found = snapshot(dir.path());
-        log.append("a", line(2));
-        assert_eq!(seqs(&open(found.path()), "a").await, [0, 1]);
-        // A reader sees all earlier commands, flushed or not.
-        assert_eq!(seqs(&log, "a").await, [0, 1, 2]);
-        let found = snapshot(dir.path());
-        assert_eq!(seqs(&open(found.path()), "a").await, [0, 1, 2]);
-    }
-
-    #[tokio::test]
-    async fn committed_orders_in_the_journal_are_not_replayed() {
-        let dir = tempfile::tempdir().expect("a directory");
-        {
-            let log = open(dir.path());
-            log.append("a", line(0));
-            log.append("a", line(1));
-            log.forget("a");
-            log.append("b", line(0));
-        }
-        let path = dir.path().join("sessions.journal");
-        let (mut journal, left) = Journal::open(&path).expect("opened");
-        assert!(left.is_empty(), "an orderly end leaves nothing");
-        journal.buffer(2, &LogCommand::Item("a".into(), line(1)), 0);
-        journal.buffer(900, &LogCommand::Item("b".into(), line(7)), 0);
-        journal.save().expect("written");
-        let log = open(dir.path());
-        assert!(seqs(&log, "a").await.is_empty());
-        assert_eq!(seqs(&log, "b").await, [0, 7]);
-        assert!(log.shared.queue.0.lock().last > 900, "numbers go on");
-    }
-}
+mod tests;

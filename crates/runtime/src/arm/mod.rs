@@ -13,6 +13,7 @@ pub mod permissions;
 pub mod process;
 mod proprietary;
 mod slot;
+mod tool_calls;
 
 use std::ffi::OsString;
 use std::future::Future;
@@ -28,6 +29,7 @@ use crate::audit::Audit;
 use crate::error::{Code, Error, stderr_block};
 use crate::event::{StopReason, StreamEvent};
 use agentproto_sandbox::spawn::Exit;
+use tool_calls::ToolCalls;
 
 pub use proprietary::proprietary;
 
@@ -167,12 +169,17 @@ fn provisional_id() -> String {
 pub struct EventSink {
     sink: mpsc::Sender<StreamEvent>,
     audit: Arc<Audit>,
+    calls: Arc<ToolCalls>,
 }
 
 impl EventSink {
     /// Creates a sink that sends to a channel and writes to an audit log.
     pub fn new(sink: mpsc::Sender<StreamEvent>, audit: Arc<Audit>) -> Self {
-        EventSink { sink, audit }
+        EventSink {
+            sink,
+            audit,
+            calls: Arc::default(),
+        }
     }
 
     /// Sends an event. Waits while the reader is slow. A reader that is gone is not an error. Tool
@@ -184,17 +191,17 @@ impl EventSink {
                 name,
                 kind,
                 args,
-            } => self.audit.record(
-                "tool.call",
-                json!({ "id": id, "name": name, "kind": kind, "args": args }),
-            )?,
-            StreamEvent::ToolResult { id, ok, .. } => {
-                self.audit
-                    .record("tool.result", json!({ "id": id, "ok": ok }))?;
+            } => {
+                let call = json!({ "name": name, "kind": kind, "args": args });
+                self.calls.begin(&self.audit, id, call)?;
             }
-            StreamEvent::AgentPrompt { id, message, .. } => self
-                .audit
-                .record("agent.prompt", json!({ "id": id, "message": message }))?,
+            StreamEvent::ToolResult { id, ok, content } => {
+                self.calls.end(&self.audit, id, *ok, content)?;
+            }
+            StreamEvent::AgentPrompt { id, message, .. } => self.audit.record(
+                "agent.prompt",
+                json!({ "id": id, "message": message, "state": "suspended" }),
+            )?,
             _ => {}
         }
         // Usually there is space, and nothing has to wait.
@@ -202,6 +209,35 @@ impl EventSink {
             let _ = self.sink.send(event).await;
         }
         Ok(())
+    }
+
+    /// Says that a question is about a tool call, so that the audit log can name its approver.
+    pub fn question_about(&self, question: &str, call: &str) {
+        self.calls.asked(question, call);
+    }
+
+    /// Writes the answer to a question to the audit log. `by_user` is false if a rule decided.
+    pub(crate) fn answered(
+        &self,
+        question: &str,
+        choice: &str,
+        by_user: bool,
+        allowed: bool,
+    ) -> Result<(), Error> {
+        let approver = match by_user {
+            true => self.audit.actor(),
+            false => tool_calls::AUTOMATIC,
+        };
+        self.calls.decided(question, approver, allowed);
+        let entry = json!({
+            "id": question, "choice": choice, "approver": approver, "state": "running",
+        });
+        self.audit.record("agent.prompt.answer", entry)
+    }
+
+    /// Writes the calls without a result to the audit log. Call it at the end of a turn.
+    pub fn finish_calls(&self) -> Result<(), Error> {
+        self.calls.finish(&self.audit)
     }
 
     /// Writes an arm's own entry to the audit log.

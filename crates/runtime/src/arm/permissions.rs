@@ -5,7 +5,7 @@ use std::str::Chars;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::EventSink;
@@ -185,19 +185,27 @@ impl PendingQuestion {
     /// Waits for the decision and writes it to the audit log.
     pub async fn answer(self) -> Result<Answer, Error> {
         let id = self.id;
+        let by_user = self.decision == Decision::Ask;
         let answer = match (self.decision, self.waiting) {
             (Decision::Allow, _) => pick(&self.choices, &["allow_once", "allow_always"]),
             (Decision::Deny, _) => pick(&self.choices, &["reject_once", "reject_always"]),
             (Decision::Ask, Some(waiting)) => waiting.await.unwrap_or(Answer::Cancelled),
             (Decision::Ask, None) => Answer::Cancelled,
         };
-        let entry = match &answer {
-            Answer::Choice(choice) => json!({ "id": id, "choice": choice }),
-            Answer::Content(_) => json!({ "id": id, "choice": "content" }),
-            Answer::Declined => json!({ "id": id, "choice": "declined" }),
-            Answer::Cancelled => json!({ "id": id, "choice": "cancelled" }),
+        let choice = match &answer {
+            Answer::Choice(choice) => choice,
+            Answer::Content(_) => "content",
+            Answer::Declined => "declined",
+            Answer::Cancelled => "cancelled",
         };
-        self.events.record("agent.prompt.answer", entry)?;
+        let chosen = self.choices.iter().find(|known| known.id == choice);
+        let kind = chosen.and_then(|chosen| chosen.kind.as_deref());
+        let allowed = match &answer {
+            Answer::Choice(_) => !kind.is_some_and(|kind| kind.starts_with("reject")),
+            Answer::Content(_) => true,
+            Answer::Declined | Answer::Cancelled => false,
+        };
+        self.events.answered(&id, choice, by_user, allowed)?;
         Ok(answer)
     }
 }

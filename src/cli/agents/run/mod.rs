@@ -462,6 +462,7 @@ fn load(args: &Run, sandbox: SandboxSettings, observer: Arc<dyn Observer>) -> Re
         options: given
             .map(|(id, text)| (id.clone(), OptionValue::Text(text.clone())))
             .collect(),
+        ..Choices::default()
     };
     let choices = match &args.operator {
         Some(path) => Choices::from_operator(path)?.overridden_by(from_line),

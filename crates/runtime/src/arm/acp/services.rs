@@ -158,6 +158,7 @@ impl Services {
         let fields = &request.tool_call.fields;
         // A request may omit the title of the announced call, which rules match.
         let id = request.tool_call.tool_call_id.to_string();
+        let call = id.clone();
         let (known, known_kind) = shared.announced(&id).unwrap_or((id, None));
         let tool = fields.title.clone().unwrap_or(known);
         let question = AgentQuestion {
@@ -179,6 +180,7 @@ impl Services {
             // Between turns there is no one to ask.
             return RequestPermissionOutcome::Cancelled;
         };
+        events.question_about(&question.id, &call);
         match broker.ask(question, &events).await {
             Ok(Answer::Choice(id)) => {
                 RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(id))
