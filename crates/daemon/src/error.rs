@@ -92,7 +92,7 @@ impl From<Error> for ApiError {
             | Code::OptionUnknown
             | Code::OptionInvalid
             | Code::ContinuationUnsupported => 400,
-            Code::SessionBusy => 409,
+            Code::SessionBusy | Code::TargetAmbiguous => 409,
             Code::SessionClosed | Code::TurnsSpent => 409,
             Code::StateUnwritable | Code::AuditBroken => 507,
             _ => 422,

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::discover::{Catalog, NAMES};
 use crate::error::{Code, Error};
 use crate::home::Home;
 use agentproto_manifest::views::{AgentCli, Cli, View};
@@ -13,25 +14,23 @@ use agentproto_text::closest_of;
 /// What to do about an unknown name: the most similar one, or where names come from.
 fn unknown_hint(target: &str, adapters: &[PathBuf], home: &Home) -> String {
     let own = home.path("adapters");
+    let searched: Vec<String> = adapters
+        .iter()
+        .chain([&own])
+        .map(|dir| format!("`{}`", dir.display()))
+        .collect();
     let built_in = crate::built_in::names();
     let mut known: Vec<String> = built_in.iter().map(|name| (*name).to_owned()).collect();
-    for dir in adapters.iter().chain([&own]) {
-        let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
-        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-        known.extend(names);
-    }
+    known.extend(Bundle::installed_names(adapters, home));
     match closest_of(target, known.iter().map(String::as_str)) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!(
-            "no such adapter in {}; give the path of its directory, use `--adapters DIR`, or use a built-in agent: {}",
-            own.display(),
+            "no bundle with this id in {}; give the path of its directory, use `--adapters DIR`, or use a built-in agent: {}",
+            searched.join(", "),
             built_in.join(", ")
         ),
     }
 }
-
-/// File names of the manifest in a bundle directory. The first one that exists is used.
-const NAMES: [&str; 2] = ["AGENT-CLI.md", "CLI.md"];
 
 static EMPTY_NODE: Node = Node {
     span: Span { start: 0, end: 0 },
@@ -110,16 +109,51 @@ impl Bundle {
         )
     }
 
-    /// Finds an adapter by its slug in the given directories and in the home's `adapters`.
+    /// Finds a bundle by its id, or by `id@major`, in the given directories and in the home's
+    /// `adapters`. The first directory with a match is used. The depth and the names of folders do
+    /// not matter (A29-FILE-05). Without a match, the folder with this name is used.
     pub fn installed(
         slug: &str,
         adapters: &[PathBuf],
         home: &Home,
     ) -> Result<Option<Bundle>, Error> {
         let own = home.path("adapters");
-        let mut places = adapters.iter().chain([&own]).map(|dir| dir.join(slug));
-        let found = places.find(|candidate| candidate.is_dir());
-        found.map(|dir| Bundle::at(&dir)).transpose()
+        for dir in adapters.iter().chain([&own]) {
+            match Catalog::of(dir).find(slug, dir) {
+                Ok(Some(manifest)) => return Bundle::load(manifest).map(Some),
+                Ok(None) => {}
+                // The search was too large, but the usual place is known.
+                Err(error) if error.code == Code::TargetUnknown && dir.join(slug).is_dir() => {}
+                Err(error) => return Err(error),
+            }
+            let folder = dir.join(slug);
+            if folder.is_dir() {
+                return Bundle::at(&folder).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Names of all bundles that `installed` finds: their ids, and folders whose manifest cannot be
+    /// read.
+    pub fn installed_names(adapters: &[PathBuf], home: &Home) -> Vec<String> {
+        let own = home.path("adapters");
+        let mut names = Vec::new();
+        for dir in adapters.iter().chain([&own]) {
+            let bundles = Catalog::of(dir).bundles;
+            let is_known = |path: &Path| bundles.iter().any(|b| b.manifest.starts_with(path));
+            let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+            let folders = entries
+                .map(|entry| entry.path())
+                .filter(|path| path.is_dir());
+            let unread = folders.filter(|path| !is_known(path));
+            names.extend(unread.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())));
+            names.extend(bundles.into_iter().map(|bundle| bundle.id));
+        }
+        names.retain(|name| !name.starts_with('.'));
+        names.sort();
+        names.dedup();
+        names
     }
 
     /// Finds a bundle in this binary.
@@ -274,5 +308,9 @@ mod tests {
         let far = hint("zebra");
         assert!(far.contains("give the path of its directory"), "{far}");
         assert!(far.contains("mock-acp"), "{far}");
+        // The hint names every directory that was searched.
+        for searched in [more.clone(), own.join("adapters")] {
+            assert!(far.contains(&searched.display().to_string()), "{far}");
+        }
     }
 }

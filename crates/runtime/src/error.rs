@@ -59,6 +59,8 @@ pub enum Code {
     TurnTimeout,
     /// No manifest, working directory or audit log exists under the given name.
     TargetUnknown,
+    /// Several bundles have the given id.
+    TargetAmbiguous,
     /// The manifest could not be read.
     ManifestUnreadable,
     /// The manifest is invalid.

@@ -14,6 +14,7 @@ pub mod choices;
 pub mod command;
 pub mod context;
 pub mod continuation;
+pub mod discover;
 pub mod error;
 pub mod event;
 pub mod home;

@@ -31,7 +31,8 @@ pub fn of(code: Code) -> u8 {
         | Code::OptionInvalid
         | Code::ContinuationUnsupported
         | Code::TurnsSpent
-        | Code::SessionUnknown => USAGE,
+        | Code::SessionUnknown
+        | Code::TargetAmbiguous => USAGE,
         Code::HandshakeTimeout | Code::TurnTimeout | Code::SessionBusy => TEMPORARY,
         Code::TargetUnknown | Code::ManifestUnreadable => NO_INPUT,
         Code::TurnFailed | Code::Declined => FINDINGS,

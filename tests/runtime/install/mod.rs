@@ -6,6 +6,7 @@ mod asking;
 mod doctor;
 mod fetching;
 mod packages;
+mod requires;
 mod runs;
 mod support;
 mod versions;

@@ -291,17 +291,7 @@ impl Registry {
     /// Slugs of all adapters that can be spawned.
     pub fn adapters(&self) -> Vec<String> {
         let config = &self.shared.config;
-        let own = config.home.path("adapters");
-        let mut names: Vec<String> = config
-            .adapters
-            .iter()
-            .chain([&own])
-            .filter_map(|dir| std::fs::read_dir(dir).ok())
-            .flat_map(|entries| entries.filter_map(Result::ok))
-            .filter(|entry| entry.path().is_dir())
-            .map(|entry| entry.file_name().to_string_lossy().into_owned())
-            .filter(|name| !name.starts_with('.'))
-            .collect();
+        let mut names = Bundle::installed_names(&config.adapters, &config.home);
         if config.bundled {
             names.extend(
                 agentproto_runtime::built_in::names()

@@ -58,7 +58,7 @@ pub async fn ensure(ctx: &Context, options: InstallOptions) -> Result<Installed,
     if !options.reinstall
         && let Some(found) = find(ctx, &store, bin, &methods)
     {
-        return Ok(found);
+        return usable(ctx, bin, found);
     }
     let home = ctx.home.clone();
     let name = format!("install-{}", store.identity);
@@ -67,7 +67,7 @@ pub async fn ensure(ctx: &Context, options: InstallOptions) -> Result<Installed,
     if !options.reinstall
         && let Some(found) = find(ctx, &store, bin, &methods)
     {
-        return Ok(found);
+        return usable(ctx, bin, found);
     }
     if let Some(why) = unmet_requirement(ctx) {
         let what = format!("cannot install `{bin}` on this machine: {why}");
@@ -75,6 +75,24 @@ pub async fn ensure(ctx: &Context, options: InstallOptions) -> Result<Installed,
             .hint("use a machine that meets `requires`, or a manifest for this machine"));
     }
     try_all(ctx, &store, bin, options).await
+}
+
+/// A program that is already there also needs a machine that meets `requires` (A29-INSTALL-16).
+/// Only the space for an installation does not matter any more.
+fn usable(ctx: &Context, bin: &str, found: Installed) -> Result<Installed, Error> {
+    let machine = Machine {
+        disk_mb: None,
+        ..Machine::here(&ctx.home.path("tools"))
+    };
+    match machine.unmet_requirement(ctx.bundle.root().get("requires")) {
+        Some(unmet) => {
+            let what = format!("cannot use the installed `{bin}` on this machine: {unmet}");
+            Err(Error::new(Code::InstallFailed, what)
+                .hint("use a machine that meets `requires`, or a manifest for this machine")
+                .details(json!({ "requires": unmet.key })))
+        }
+        None => Ok(found),
+    }
 }
 
 /// Runs blocking work on its own thread. Tokio's shutdown waits for its blocking threads, so those
