@@ -272,7 +272,7 @@ impl Draft {
             }
             if !directory {
                 return Err(
-                    "it does not exist, and it may be a file or a directory: create it, or append `/**`",
+                    "the path does not exist; create it, or append `/**` for a directory",
                 );
             }
             let create = Some(NewPath::Directory);
