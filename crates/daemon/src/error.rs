@@ -91,7 +91,9 @@ impl From<Error> for ApiError {
             Code::ModeUnknown
             | Code::OptionUnknown
             | Code::OptionInvalid
-            | Code::ContinuationUnsupported => 400,
+            | Code::ContinuationUnsupported
+            | Code::CommandUnknown
+            | Code::InputInvalid => 400,
             Code::SessionBusy | Code::TargetAmbiguous => 409,
             Code::SessionClosed | Code::TurnsSpent => 409,
             Code::StateUnwritable | Code::AuditBroken => 507,

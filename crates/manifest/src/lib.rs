@@ -21,6 +21,7 @@ mod lines;
 mod node_paths;
 pub mod range;
 mod refs;
+pub mod templates;
 mod tree;
 pub mod views;
 mod workspace;

@@ -15,7 +15,7 @@ use agentproto_sandbox::confined::{
 use agentproto_sandbox::egress::audit::AuditEntry;
 use agentproto_sandbox::egress::{AuditSink, SystemResolver};
 use agentproto_sandbox::plan::{Raw, SpawnPlan, unconfined};
-use agentproto_sandbox::policy::{self, Exec, Policy, SandboxManifest};
+use agentproto_sandbox::policy::{self, Exec, Policy, PolicyError, SandboxManifest};
 use agentproto_sandbox::spawn::{self, Bounds, Child, Exit, Piece, SpawnOptions, Stdio};
 
 /// Maximum number of bytes kept of a command's output.
@@ -120,6 +120,8 @@ pub struct Launch {
     pub cwd: PathBuf,
     /// The policy that applies to the child, or `None` without a sandbox.
     pub policy: Option<Policy>,
+    /// Whether the manifest requires a terminal (A29-SBX-12).
+    pub needs_terminal: bool,
 }
 
 impl Launch {
@@ -186,6 +188,27 @@ impl Context {
         argv: &[OsString],
         env: &[(OsString, OsString)],
     ) -> Result<Launch, Error> {
+        self.prepare_with(SandboxManifest::load(self.bundle.path()), argv, env)
+    }
+
+    /// Like `prepare`, for a tool of the bundle. Its own block narrows the bundle's, and one that
+    /// widens it is an error even without a sandbox (A29-INHERIT-03).
+    pub fn prepare_tool(
+        &self,
+        tool: &Path,
+        argv: &[OsString],
+        env: &[(OsString, OsString)],
+    ) -> Result<Launch, Error> {
+        let manifest = SandboxManifest::load_tool(self.bundle.path(), tool);
+        self.prepare_with(manifest, argv, env)
+    }
+
+    fn prepare_with(
+        &self,
+        manifest: Result<SandboxManifest, PolicyError>,
+        argv: &[OsString],
+        env: &[(OsString, OsString)],
+    ) -> Result<Launch, Error> {
         let host = self.host_context(env);
         let Some((name, rest)) = argv.split_first() else {
             return Err(Error::new(Code::SpawnFailed, "no command to run"));
@@ -195,16 +218,18 @@ impl Context {
             .into_iter()
             .chain(rest.iter().cloned())
             .collect();
-        let resolved = SandboxManifest::load(self.bundle.path())
-            .and_then(|target| policy::resolve(&target, &host, &argv));
+        let resolved = manifest.and_then(|target| policy::resolve(&target, &host, &argv));
         match self.sandboxing {
             Sandboxing::Auto => confine(resolved?, &argv),
             Sandboxing::Off => {
-                let env = match resolved {
-                    Ok(policy) => policy.env,
-                    Err(_) => policy::basic_environment(&host),
+                let (env, needs_terminal) = match resolved {
+                    Ok(policy) => (policy.env, policy.tty.is_some()),
+                    Err(error @ PolicyError::Widens { .. }) => return Err(error.into()),
+                    Err(_) => (policy::basic_environment(&host), false),
                 };
-                Ok(open(&argv, &env, &self.cwd))
+                let mut launch = open(&argv, &env, &self.cwd);
+                launch.needs_terminal = needs_terminal;
+                Ok(launch)
             }
         }
     }
@@ -390,6 +415,7 @@ fn confine(policy: Policy, argv: &[OsString]) -> Result<Launch, Error> {
     Ok(Launch {
         kind: LaunchKind::Confined(Box::new(prepared)),
         cwd: policy.cwd.clone(),
+        needs_terminal: policy.tty.is_some(),
         policy: Some(policy),
     })
 }
@@ -398,6 +424,7 @@ fn open(argv: &[OsString], env: &[(OsString, OsString)], cwd: &Path) -> Launch {
     Launch {
         kind: LaunchKind::Open(Box::new(unconfined(argv, env, cwd))),
         cwd: cwd.to_owned(),
+        needs_terminal: false,
         policy: None,
     }
 }

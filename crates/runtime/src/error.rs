@@ -91,6 +91,18 @@ pub enum Code {
     AuditBroken,
     /// The user declined, or cannot be asked.
     Declined,
+    /// The bundle has no command of that name.
+    CommandUnknown,
+    /// The input of a tool does not match its schema, or cannot be passed as an argument.
+    InputInvalid,
+    /// The sandbox of a tool allows more than that of its bundle (A29-INHERIT-03).
+    SandboxWidens,
+    /// The tool exited with a code that does not mean success.
+    ToolFailed,
+    /// The tool took longer than its time limit.
+    ToolTimeout,
+    /// The output of the tool is not in the declared format.
+    OutputInvalid,
 }
 
 impl Code {
@@ -112,6 +124,8 @@ impl Code {
                 | Code::ContinuationUnsupported
                 | Code::TurnsSpent
                 | Code::SessionUnknown
+                | Code::CommandUnknown
+                | Code::InputInvalid
         )
     }
 }
@@ -177,12 +191,8 @@ impl From<policy::PolicyError> for Error {
     fn from(refusal: policy::PolicyError) -> Self {
         let code = refusal.code();
         let known = code.parse::<Code>();
-        // These refusals have no code here: a tool that widens its sandbox, and an unreadable
-        // program.
-        let code = known.unwrap_or(match refusal {
-            policy::PolicyError::Widens { .. } => Code::ManifestInvalid,
-            _ => Code::SpawnFailed,
-        });
+        // An unreadable program has no code here.
+        let code = known.unwrap_or(Code::SpawnFailed);
         let error = Error::new(code, refusal.to_string());
         match refusal.hint() {
             Some(hint) => error.hint(hint),

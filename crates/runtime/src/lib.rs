@@ -1,5 +1,5 @@
 //! Runs the agent that a manifest describes: installs it, starts it in its sandbox, records what it
-//! does, and ends every process with its session.
+//! does, and ends every process with its session. Calls the tools of a CLI.md in the same way.
 
 #![deny(missing_docs)]
 
@@ -25,6 +25,7 @@ pub mod secrets;
 pub mod session;
 pub mod setup;
 pub mod tls;
+pub mod tool;
 pub mod version;
 
 pub use agent::Agent;
@@ -36,3 +37,4 @@ pub use event::{Choice, StopReason, StreamEvent};
 pub use interact::{Headless, Interact};
 pub use observe::{Observer, Silent, Stage};
 pub use session::{Session, Turn};
+pub use tool::{CallOptions, CallResult, ToolBundle, ToolCommand};

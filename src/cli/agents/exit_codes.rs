@@ -12,6 +12,7 @@ pub fn of(code: Code) -> u8 {
         | Code::CapabilityMismatch
         | Code::SandboxRefUnresolvable
         | Code::ManifestInvalid
+        | Code::SandboxWidens
         | Code::AuditBroken => DATA,
         Code::InstallFailed
         | Code::VersionMismatch
@@ -32,10 +33,14 @@ pub fn of(code: Code) -> u8 {
         | Code::ContinuationUnsupported
         | Code::TurnsSpent
         | Code::SessionUnknown
+        | Code::CommandUnknown
+        | Code::InputInvalid
         | Code::TargetAmbiguous => USAGE,
-        Code::HandshakeTimeout | Code::TurnTimeout | Code::SessionBusy => TEMPORARY,
+        Code::HandshakeTimeout | Code::TurnTimeout | Code::ToolTimeout | Code::SessionBusy => {
+            TEMPORARY
+        }
         Code::TargetUnknown | Code::ManifestUnreadable => NO_INPUT,
-        Code::TurnFailed | Code::Declined => FINDINGS,
+        Code::TurnFailed | Code::Declined | Code::ToolFailed | Code::OutputInvalid => FINDINGS,
         Code::StateUnwritable => CANT_CREATE,
     }
 }

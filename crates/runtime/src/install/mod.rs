@@ -69,11 +69,7 @@ pub async fn ensure(ctx: &Context, options: InstallOptions) -> Result<Installed,
     {
         return usable(ctx, bin, found);
     }
-    if let Some(why) = unmet_requirement(ctx) {
-        let what = format!("cannot install `{bin}` on this machine: {why}");
-        return Err(Error::new(Code::InstallFailed, what)
-            .hint("use a machine that meets `requires`, or a manifest for this machine"));
-    }
+    check_requirements(ctx)?;
     try_all(ctx, &store, bin, options).await
 }
 
@@ -114,7 +110,20 @@ async fn run_on_thread<T: Send + 'static>(
     })
 }
 
-/// Why the bundle cannot be installed on this machine (A29-INSTALL-16).
+/// Returns an error if this machine does not meet `requires` (A29-INSTALL-16).
+pub fn check_requirements(ctx: &Context) -> Result<(), Error> {
+    let Some(why) = unmet_requirement(ctx) else {
+        return Ok(());
+    };
+    let what = format!(
+        "cannot install `{}` on this machine: {why}",
+        ctx.bundle.text("bin")?
+    );
+    Err(Error::new(Code::InstallFailed, what)
+        .hint("use a machine that meets `requires`, or a manifest for this machine"))
+}
+
+/// Why the bundle cannot be installed on this machine.
 fn unmet_requirement(ctx: &Context) -> Option<UnmetRequirement> {
     Machine::here(&ctx.home.path("tools")).unmet_requirement(ctx.bundle.root().get("requires"))
 }

@@ -56,6 +56,30 @@ impl SandboxManifest {
         find(&workspace, doc)
     }
 
+    /// Reads a CLI.md and one of its tools, whose own block narrows the bundle's. Whatever the tool
+    /// says about its parent, this bundle is the one that is narrowed.
+    pub fn load_tool(cli: &Path, tool: &Path) -> Result<SandboxManifest, PolicyError> {
+        let workspace = Workspace::new(&Disk, "/");
+        let read = |path: &Path| {
+            let unreadable = |why: String| PolicyError::Unreadable {
+                path: path.to_owned(),
+                why,
+            };
+            let path = std::path::absolute(path).map_err(|e| unreadable(e.to_string()))?;
+            let doc = workspace
+                .load(&path)
+                .map_err(|e| unreadable(e.to_string()))?;
+            check_readable(&doc)?;
+            Ok::<_, PolicyError>(doc)
+        };
+        bundle(&read(cli)?, Some(read(tool)?))
+    }
+
+    /// The CLI.md or AGENT-CLI.md that the block belongs to.
+    pub fn bundle(&self) -> Option<&Path> {
+        self.bundle.as_ref().map(|doc| doc.path.as_path())
+    }
+
     /// The block itself.
     pub(super) fn block(&self) -> Result<Block<'_>, PolicyError> {
         block_at(&self.block_document, &self.pointer)

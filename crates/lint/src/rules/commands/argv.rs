@@ -5,8 +5,8 @@ use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Scope, Severity, Source};
 use crate::rules::sandbox29::has_secret_name;
 use agentproto_manifest::Node;
+use agentproto_manifest::templates::{Templates, split_filters, unclosed_template};
 use agentproto_text::{closest_of, one_of, truncate};
-use std::ops::Range;
 
 pub static ARGV_SHELL: Rule = Rule {
     slug: "tool-argv-shell",
@@ -187,72 +187,6 @@ fn check_input<'d>(ctx: &RuleContext<'d>, node: &'d Node, name: &str) {
     }));
 }
 
-struct Template<'t> {
-    inner: &'t str,
-    range: Range<usize>,
-}
-
-/// Iterator over the `${…}` templates of a text. A brace inside quotes does not close a template.
-struct Templates<'t> {
-    text: &'t str,
-    from: usize,
-}
-
-impl<'t> Templates<'t> {
-    fn of(text: &'t str) -> Self {
-        Templates { text, from: 0 }
-    }
-}
-
-impl<'t> Iterator for Templates<'t> {
-    type Item = Template<'t>;
-
-    fn next(&mut self) -> Option<Template<'t>> {
-        let start = self.from + self.text.get(self.from..)?.find("${")?;
-        let inside = self.text.get(start + 2..)?;
-        let mut quote = None;
-        let end = inside.char_indices().find(|(_, c)| {
-            match quote {
-                Some(open) if *c == open => quote = None,
-                None if matches!(c, '\'' | '"') => quote = Some(*c),
-                _ => {}
-            }
-            quote.is_none() && *c == '}'
-        });
-        let (end, _) = end?;
-        self.from = start + 2 + end + 1;
-        Some(Template {
-            inner: inside.get(..end)?,
-            range: start..self.from,
-        })
-    }
-}
-
-/// The text after a `${` that has no closing brace.
-fn unclosed_template(text: &str) -> Option<&str> {
-    let end = Templates::of(text).last().map_or(0, |t| t.range.end);
-    text.get(end..)?.split_once("${").map(|(_, rest)| rest)
-}
-
-/// Splits a template at its pipes, except inside quotes or parentheses.
-fn split_filters(inner: &str) -> impl Iterator<Item = &str> {
-    let mut quote = None;
-    let mut depth = 0usize;
-    inner.split(move |c: char| {
-        match quote {
-            Some(open) if c == open => quote = None,
-            Some(_) => {}
-            None => match c {
-                '\'' | '"' => quote = Some(c),
-                '(' => depth += 1,
-                ')' => depth = depth.saturating_sub(1),
-                _ => {}
-            },
-        }
-        c == '|' && quote.is_none() && depth == 0
-    })
-}
-
 /// The first shell construct in an argument, and its symbol. The argument itself is not returned,
 /// because it may contain a secret.
 fn shell_syntax(text: &str, previous: &str) -> Option<(&'static str, &'static str)> {
@@ -350,28 +284,6 @@ fn without_templates(text: &str) -> std::borrow::Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn templates_and_filters_are_split_outside_quotes() {
-        let inner =
-            |text: &'static str| -> Vec<&str> { Templates::of(text).map(|t| t.inner).collect() };
-        assert_eq!(
-            inner("a${input.x}b${input.y | default('}')}"),
-            ["input.x", "input.y | default('}')"]
-        );
-        assert_eq!(inner("${input.x"), Vec::<&str>::new());
-        assert_eq!(inner("${'"), Vec::<&str>::new());
-        assert_eq!(
-            unclosed_template("${input.x | json"),
-            Some("input.x | json")
-        );
-        assert_eq!(unclosed_template("${a}${'}"), Some("'}"));
-        assert_eq!(unclosed_template("${a} $HOME {"), None);
-        let parts: Vec<&str> = split_filters("input.a | default('x|y') | json")
-            .map(str::trim)
-            .collect();
-        assert_eq!(parts, ["input.a", "default('x|y')", "json"]);
-    }
 
     #[test]
     fn shell_syntax_is_distinguished_from_text() {

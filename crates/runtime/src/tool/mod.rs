@@ -1,0 +1,605 @@
+//! Calls the tools of a CLI.md (AIP-29): load → requires → install → version → setup → auth → input
+//! → argv → sandbox → run → exit code → expiry → output.
+//!
+//! ```no_run
+//! # async fn example(context: agentproto_runtime::context::Context) -> Result<(), agentproto_runtime::Error> {
+//! use agentproto_runtime::tool::{BundleOptions, CallOptions, ToolBundle};
+//!
+//! let bundle = ToolBundle::load(context, BundleOptions::default())?;
+//! let command = bundle.command(&["pr", "list"])?;
+//! let input = serde_json::json!({ "state": "open" });
+//! let result = bundle.call(command, input, CallOptions::default()).await?;
+//! println!("{}", result.json());
+//! # Ok(())
+//! # }
+//! ```
+
+mod commands;
+mod exit;
+mod invoke;
+mod mask;
+mod output;
+mod result;
+pub mod schema;
+mod target;
+mod template;
+
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tokio::sync::{Mutex, mpsc};
+
+use self::invoke::{Ran, RunOptions};
+use self::output::Kept;
+use self::template::Expanded;
+use crate::context::{Context, Sandboxing};
+use crate::error::{Code, Error};
+use crate::install::{self, InstallOptions, Installed};
+use crate::observe::Stage;
+use crate::secrets::random;
+use crate::{auth, setup, version};
+use agentproto_manifest::views::Output;
+use agentproto_manifest::{Disk, Doctype, Workspace};
+use agentproto_sandbox::diagnose;
+use agentproto_text::redact::{self, is_secret_name};
+use agentproto_text::{closest_of, truncate};
+
+pub use self::commands::{Annotations, ToolCommand};
+pub use self::invoke::OutputChunk;
+pub use self::output::{Format, OutputStream};
+pub use self::result::{CallResult, CallTarget, CallWarning, SCHEMA};
+pub use self::target::Target;
+
+/// Time limit of a tool whose TOOL.md has no `timeout_ms` (the default of AIP-14).
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+/// Default of [`CallOptions::keep`].
+pub const DEFAULT_KEEP: usize = 8 << 20;
+/// Maximum number of characters of the tool's output in an error message.
+const MAX_ERROR_CHARS: usize = 1000;
+
+/// Options of a bundle.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BundleOptions {
+    /// Whether to continue with an invalid manifest. This is announced and audited.
+    pub allow_invalid: bool,
+    /// How a missing program is installed.
+    pub install: InstallOptions,
+}
+
+/// Options of a call.
+#[derive(Debug)]
+pub struct CallOptions {
+    /// Time limit. It can only shorten the `timeout_ms` of the TOOL.md. Without that, it replaces
+    /// [`DEFAULT_TIMEOUT`].
+    pub timeout: Option<Duration>,
+    /// Whether to ask the tool for JSON with `output.json_flag`, and to parse its output.
+    pub structured: bool,
+    /// Maximum number of bytes of output in the result. Longer text is cut, and longer JSON and
+    /// YAML is an error.
+    pub keep: usize,
+    /// Receives the output while the tool runs. The tool waits for a slow receiver, and is killed
+    /// if the receiver is gone.
+    pub output: Option<mpsc::Sender<OutputChunk>>,
+}
+
+impl Default for CallOptions {
+    fn default() -> Self {
+        CallOptions {
+            timeout: None,
+            structured: true,
+            keep: DEFAULT_KEEP,
+            output: None,
+        }
+    }
+}
+
+/// A CLI.md and its tools.
+pub struct ToolBundle {
+    context: Arc<Context>,
+    commands: Vec<ToolCommand>,
+    options: BundleOptions,
+    /// The installed program. The lock also makes sure that setup and login run once at a time.
+    installed: Mutex<Option<Installed>>,
+}
+
+impl ToolBundle {
+    /// Reads a CLI.md and its tools. Runs nothing. A tool that cannot be read is listed with its
+    /// problem, so that the others can still be called.
+    pub fn load(context: Context, options: BundleOptions) -> Result<ToolBundle, Error> {
+        let bundle = &context.bundle;
+        if bundle.manifest.doctype != Some(Doctype::Cli) {
+            return Err(target::not_a_tool(bundle));
+        }
+        for key in ["id", "version", "bin"] {
+            bundle.text(key)?;
+        }
+        validate(&context, &[], options.allow_invalid)?;
+        let commands = commands::commands(bundle)?;
+        Ok(ToolBundle {
+            context: Arc::new(context),
+            commands,
+            options,
+            installed: Mutex::new(None),
+        })
+    }
+
+    /// The bundle and its environment.
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// All commands, in the order of the CLI.md.
+    pub fn commands(&self) -> &[ToolCommand] {
+        &self.commands
+    }
+
+    /// The commands that begin with these words. Without words these are all.
+    pub fn below(&self, words: &[&str]) -> Vec<&ToolCommand> {
+        let starts = |command: &&ToolCommand| {
+            let path = command.path.iter().map(String::as_str);
+            command.path.len() >= words.len() && path.zip(words).all(|(a, b)| a == *b)
+        };
+        self.commands.iter().filter(starts).collect()
+    }
+
+    /// The command with exactly these words.
+    pub fn command(&self, words: &[&str]) -> Result<&ToolCommand, Error> {
+        let mut below = self.below(words).into_iter();
+        let found = below.find(|c| c.path.len() == words.len());
+        found.ok_or_else(|| self.unknown(words))
+    }
+
+    /// The command of a TOOL.md.
+    pub fn command_of(&self, tool: &std::path::Path) -> Result<&ToolCommand, Error> {
+        commands::by_file(&self.commands, tool).ok_or_else(|| {
+            let what = format!(
+                "{}: `commands` does not list the tool `{}`",
+                self.context.bundle.path().display(),
+                tool.display()
+            );
+            Error::new(Code::ManifestInvalid, what).hint("add it to `commands` in the CLI.md")
+        })
+    }
+
+    fn unknown(&self, words: &[&str]) -> Error {
+        let id = self.context.bundle.common().id().unwrap_or_default();
+        let asked = words.join(" ");
+        let titles: Vec<String> = self.commands.iter().map(ToolCommand::title).collect();
+        let what = match self.below(words).first() {
+            Some(_) => format!("`{asked}` is a group of commands of `{id}`"),
+            None => format!("`{id}` has no command `{}`", truncate(&asked, 80)),
+        };
+        let error = Error::new(Code::CommandUnknown, what);
+        let error = error.details(json!({ "commands": titles }));
+        match closest_of(&asked, titles.iter().map(String::as_str)) {
+            Some(meant) => error.hint(format!("did you mean `{meant}`?")),
+            None => error.hint(format!(
+                "`agentproto call {}` lists the commands",
+                self.context.bundle.dir.display()
+            )),
+        }
+    }
+
+    /// Calls a tool. An error means that the tool did not run. If it ran and failed, the result has
+    /// an error. Dropping the future kills the tool and everything that it started.
+    pub async fn call(
+        &self,
+        command: &ToolCommand,
+        input: Value,
+        options: CallOptions,
+    ) -> Result<CallResult, Error> {
+        let id: String = random::token()?.chars().take(16).collect();
+        let called = self.call_with_id(&id, command, input, options).await;
+        if let Err(error) = &called {
+            let details = json!({
+                "id": id,
+                "command": command.title(),
+                "code": error.code.as_str(),
+                "message": error.message,
+            });
+            self.context.audit.record("tool.refused", details)?;
+        }
+        called
+    }
+
+    async fn call_with_id(
+        &self,
+        id: &str,
+        command: &ToolCommand,
+        input: Value,
+        options: CallOptions,
+    ) -> Result<CallResult, Error> {
+        let context = &self.context;
+        validate(
+            context,
+            std::slice::from_ref(&command.file),
+            self.options.allow_invalid,
+        )?;
+        let template = command.argv.as_ref().map_err(Error::clone)?;
+        if context.sandboxing == Sandboxing::Off {
+            context.observer.warning(
+                "sandbox_off",
+                "the declared sandbox is not enforced: the tool can do whatever you can",
+            );
+            context.audit.record("sandbox.off", json!({}))?;
+        }
+        let (bin, env) = self.ready().await?;
+        let mut audited = input.clone();
+        let input = schema::check_input(&command.inputs, input).map_err(|error| {
+            let usage = format!("`agentproto call … {} --help` lists the inputs", command.title());
+            match error.hint {
+                Some(_) => error,
+                None if error.code == Code::InputInvalid => error.hint(usage),
+                None => error,
+            }
+        })?;
+        let listed = |reference: &template::Reference, text: &str| {
+            schema::is_listed(&command.inputs, reference, text)
+        };
+        let expanded = template.expand(&input, &listed)?;
+        let (argv, format) = self.argv(&bin, expanded, options.structured);
+        let mut launch = context.prepare_tool(&command.file, &argv, &env)?;
+        let policy = launch.policy.take();
+        redact_input(&mut audited);
+        let details = json!({
+            "id": id,
+            "command": command.title(),
+            "tool": command.id,
+            "input": audited,
+        });
+        context.audit.record("tool.invoke", details)?;
+        context.observer.stage(Stage::Spawn, &command.title());
+        let mut warnings = Vec::new();
+        let declared = self.output();
+        let run = RunOptions {
+            timeout: time_limit(command, options.timeout, &mut warnings),
+            keep: options.keep,
+            keep_mixed: declared.and_then(|output| output.stream()) == Some("mixed"),
+            output: options.output,
+        };
+        let limit = run.timeout;
+        let has_terminal = launch.needs_terminal;
+        let started = Instant::now();
+        let mut ran = invoke::run(context, launch, run).await?;
+        let duration = started.elapsed();
+        if has_terminal {
+            // A terminal ends lines with a carriage return.
+            let text = std::mem::take(&mut ran.stdout.bytes);
+            ran.stdout.bytes = without_carriage_returns(text);
+        }
+        let (exit_code, meaning) = self.exit(&ran);
+        let mut result = CallResult {
+            id: id.to_owned(),
+            target: self.call_target(),
+            command: command.title(),
+            exit_code,
+            meaning,
+            format,
+            value: None,
+            stderr: ran.stderr.text(),
+            warnings,
+            duration,
+            error: None,
+            is_abandoned: ran.is_abandoned,
+            output: Kept::default(),
+        };
+        self.judge(&mut result, &mut ran, limit, policy.as_ref());
+        self.read_output(&mut result, ran, command, options.structured);
+        let details = json!({
+            "id": id,
+            "command": result.command,
+            "exit_code": result.exit_code,
+            "meaning": result.meaning,
+            "ok": result.is_ok(),
+            "code": result.error.as_ref().map(|error| error.code.as_str()),
+            "duration_ms": u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
+        });
+        context.audit.record("tool.exit", details)?;
+        Ok(result)
+    }
+
+    /// Requires, install, version check, setup and auth: the path of the program, and the
+    /// environment of a call.
+    async fn ready(&self) -> Result<(PathBuf, Vec<(OsString, OsString)>), Error> {
+        let context = &self.context;
+        let mut installed = self.installed.lock().await;
+        // The program may have been removed since the last call.
+        installed.take_if(|installed| !installed.bin.exists());
+        let bin = match &*installed {
+            Some(installed) => installed.bin.clone(),
+            None => {
+                install::check_requirements(context)?;
+                let found = install::ensure(context, self.options.install).await?;
+                let (_, found) = version::ensure(context, &found).await?;
+                let bin = found.bin.clone();
+                *installed = Some(found);
+                bin
+            }
+        };
+        let mut env = setup::ensure(context, &bin).await?;
+        env.extend(auth::ensure(context, &bin).await?);
+        Ok((bin, env))
+    }
+
+    fn output(&self) -> Option<Output<'_>> {
+        self.context.bundle.common().output()
+    }
+
+    fn call_target(&self) -> CallTarget {
+        let common = self.context.bundle.common();
+        CallTarget {
+            id: common.id().unwrap_or_default().to_owned(),
+            version: common.version().unwrap_or_default().to_owned(),
+            path: self.context.bundle.path().to_string_lossy().into_owned(),
+        }
+    }
+
+    /// `bin`, `bin_args`, the arguments of the tool, and the JSON flag if it is wanted; with the
+    /// format of the output.
+    fn argv(
+        &self,
+        bin: &std::path::Path,
+        expanded: Expanded,
+        structured: bool,
+    ) -> (Vec<OsString>, Format) {
+        let common = self.context.bundle.common();
+        let output = self.output();
+        let format = output.and_then(|output| output.default_format()?.parse().ok());
+        let mut format = format.unwrap_or(Format::Text);
+        let flag = output.and_then(|output| output.json_flag());
+        let mut words = expanded.words;
+        if let (true, Some(output), Some(flag)) = (structured, output, flag) {
+            let flag = flag.split_whitespace();
+            let flag: Vec<String> = flag.map(str::to_owned).collect();
+            let is_given = !flag.is_empty() && words.windows(flag.len()).any(|w| w == flag);
+            if !is_given {
+                // After `--` it would be an operand.
+                let at = expanded.end_of_options.unwrap_or(words.len());
+                let arguments = output.json_flag_args().map(str::to_owned);
+                words.splice(at..at, flag.into_iter().chain(arguments));
+            }
+            format = Format::Json;
+        }
+        let fixed = common.bin_args().map(OsString::from);
+        let argv = [bin.into()].into_iter().chain(fixed);
+        (argv.chain(words.into_iter().map(OsString::from)).collect(), format)
+    }
+
+    /// The exit code and its meaning.
+    fn exit(&self, ran: &Ran) -> (i32, String) {
+        if ran.exit.timed_out {
+            return (124, exit::TIMEOUT.to_owned());
+        }
+        let status = ran.exit.status;
+        match status.code() {
+            Some(code) => {
+                let codes = self.output().and_then(|output| output.exit_codes());
+                (code, exit::meaning(codes, code))
+            }
+            None => {
+                let signal = status.signal().unwrap_or(libc::SIGKILL);
+                (128 + signal, exit::KILLED.to_owned())
+            }
+        }
+    }
+
+    /// Decides whether the call failed, and detects an expired login (A29-AUTH-11).
+    fn judge(
+        &self,
+        result: &mut CallResult,
+        ran: &mut Ran,
+        limit: Duration,
+        policy: Option<&agentproto_sandbox::Policy>,
+    ) {
+        let context = &self.context;
+        let said = self.error_text(ran);
+        if !ran.exit.timed_out
+            && let Some(expired) = auth::expired(context, ran.exit.status, &said)
+        {
+            result.meaning = exit::AUTH_REQUIRED.to_owned();
+            result.error = Some(expired);
+            return;
+        }
+        let code = result.exit_code;
+        let tool = format!("{} {}", result.target.id, result.command);
+        result.error = match result.meaning.as_str() {
+            exit::OK => None,
+            exit::TIMEOUT if ran.exit.timed_out => {
+                let what = format!("`{tool}` was killed after {} s", limit.as_secs_f64());
+                Some(Error::new(Code::ToolTimeout, what).hint(
+                    "`--timeout` and `timeout_ms` in the TOOL.md set the limit; the shorter one applies",
+                ))
+            }
+            exit::TIMEOUT => {
+                let what = format!("`{tool}` reports a timeout (exit code {code}){}", after(&said));
+                Some(Error::new(Code::ToolTimeout, what))
+            }
+            exit::AUTH_REQUIRED => {
+                let what = format!(
+                    "`{tool}` reports that a login is required (exit code {code}){}",
+                    after(&said)
+                );
+                Some(
+                    Error::new(Code::AuthRequired, what)
+                        .hint("the CLI.md has no `auth`, so log in with the program itself"),
+                )
+            }
+            meaning => {
+                let how = match ran.exit.status.code() {
+                    Some(code) => format!("failed with exit code {code} ({meaning})"),
+                    None => format!("was killed by signal {}", code - 128),
+                };
+                let error = Error::new(Code::ToolFailed, format!("`{tool}` {how}{}", after(&said)));
+                let hints = policy.map(|policy| diagnose::diagnose(policy, &said, &[]));
+                match hints.unwrap_or_default().as_slice() {
+                    [] => Some(error),
+                    hints => Some(error.hint(format!(
+                        "the sandbox may be the cause: {}",
+                        hints.join("; ")
+                    ))),
+                }
+            }
+        };
+    }
+
+    /// The end of the error message, from the declared stream (A29-OUT-14).
+    fn error_text(&self, ran: &Ran) -> String {
+        let declared = self.output().and_then(|output| output.error_stream());
+        let (first, second) = match declared {
+            Some("stdout") => (&ran.stdout, &ran.stderr),
+            _ => (&ran.stderr, &ran.stdout),
+        };
+        let text = match first.text() {
+            text if text.trim().is_empty() => second.text(),
+            text => text,
+        };
+        let text = text.trim();
+        let over = text.chars().count().saturating_sub(MAX_ERROR_CHARS);
+        let text: String = text.chars().skip(over).collect();
+        self.context.masks.mask(&text).into_owned()
+    }
+
+    /// Parses the output and compares it with the tool's schema.
+    fn read_output(
+        &self,
+        result: &mut CallResult,
+        ran: Ran,
+        command: &ToolCommand,
+        structured: bool,
+    ) {
+        let declared = self.output().and_then(|output| output.stream());
+        result.output = match declared {
+            Some("stderr") if result.is_ok() => ran.stderr,
+            Some("mixed") if result.is_ok() => ran.mixed,
+            _ => ran.stdout,
+        };
+        if result.is_abandoned {
+            return;
+        }
+        if result.output.is_cut() && (structured || result.format != Format::Text) {
+            let (kept, written) = (result.output.bytes.len(), result.output.written);
+            let message =
+                format!("the output has {written} bytes, and only the first {kept} are in the result");
+            result.warnings.push(CallWarning {
+                code: "output_truncated",
+                message,
+            });
+        }
+        if !structured {
+            return;
+        }
+        let parsed = match result.output.is_cut() {
+            true if matches!(result.format, Format::Json | Format::Yaml) => Err(format!(
+                "longer than {} bytes",
+                result.output.bytes.len()
+            )),
+            true => Ok(None),
+            false => output::parse(result.format, &result.output.bytes),
+        };
+        match parsed {
+            Ok(value) => result.value = value,
+            // The exit code says more than the missing output.
+            Err(_) if !result.is_ok() => {}
+            Err(why) => {
+                let what = format!(
+                    "`{} {}` succeeded, but its output is {why}",
+                    result.target.id, result.command
+                );
+                let hint = "the tool has run: do not repeat the call if it changes something; `--output text` shows its output";
+                result.error = Some(Error::new(Code::OutputInvalid, what).hint(hint));
+            }
+        }
+        if let (true, Some(value), Some(outputs)) =
+            (result.is_ok(), &result.value, &command.outputs)
+        {
+            let message = match schema::Schema::compile(outputs) {
+                Err(why) => Some(format!("the schema of the tool's `outputs` is invalid: {why}")),
+                Ok(schema) => schema.violations(value).first().map(|first| {
+                    let at = match first.pointer.as_str() {
+                        "" => String::new(),
+                        pointer => format!(" at `{pointer}`"),
+                    };
+                    format!("the output does not match the schema of the tool{at}: {}", first.message)
+                }),
+            };
+            result.warnings.extend(message.map(|message| CallWarning {
+                code: "output_schema_mismatch",
+                message,
+            }));
+        }
+    }
+}
+
+/// Refuses an invalid bundle before anything of it is used: the CLI.md, and the TOOL.md files in
+/// `tools`. This is the only place for checks of whole manifests.
+fn validate(context: &Context, tools: &[PathBuf], _allow_invalid: bool) -> Result<(), Error> {
+    let workspace = Workspace::new(&Disk, "/");
+    for tool in tools {
+        workspace.load(tool).map_err(|why| {
+            let what = format!("{}: {why}", tool.display());
+            Error::new(Code::ManifestUnreadable, what)
+                .hint(format!("see `commands` in {}", context.bundle.path().display()))
+        })?;
+    }
+    Ok(())
+}
+
+/// The time limit of a call. The caller can only shorten the declared one.
+fn time_limit(
+    command: &ToolCommand,
+    requested: Option<Duration>,
+    warnings: &mut Vec<CallWarning>,
+) -> Duration {
+    match (command.timeout, requested) {
+        (None, None) => DEFAULT_TIMEOUT,
+        (None, Some(requested)) => requested,
+        (Some(declared), None) => declared,
+        (Some(declared), Some(requested)) => {
+            if requested > declared {
+                warnings.push(CallWarning {
+                    code: "timeout_not_extended",
+                    message: format!(
+                        "the time limit stays {} s: the TOOL.md declares it, and a caller can only shorten it",
+                        declared.as_secs_f64()
+                    ),
+                });
+            }
+            declared.min(requested)
+        }
+    }
+}
+
+fn after(text: &str) -> String {
+    match text {
+        "" => String::new(),
+        text => format!(": {text}"),
+    }
+}
+
+fn without_carriage_returns(text: Vec<u8>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.into_iter().peekable();
+    while let Some(byte) = bytes.next() {
+        if byte != b'\r' || bytes.peek() != Some(&b'\n') {
+            out.push(byte);
+        }
+    }
+    out
+}
+
+/// Removes values that look like secrets from an input for the audit log.
+fn redact_input(input: &mut Value) {
+    if let Value::Object(fields) = input {
+        for (name, value) in fields.iter_mut() {
+            match is_secret_name(name) && !value.is_null() {
+                true => *value = json!("[redacted]"),
+                false => redact_input(value),
+            }
+        }
+    }
+    redact::value(input);
+}
