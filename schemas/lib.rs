@@ -53,6 +53,7 @@ pub const AOI_FRAMEWORK: &str = include_str!("aoi-framework.schema.json");
 pub const OWN: &[(&str, &str)] = &[
     ("events", EVENTS),
     ("lint-report", include_str!("lint-report.schema.json")),
+    ("call-result", include_str!("call-result.schema.json")),
     ("certify-report", include_str!("certify-report.schema.json")),
     ("aoi-probe", include_str!("aoi-probe.schema.json")),
     ("aoi-report", include_str!("aoi-report.schema.json")),

@@ -74,7 +74,10 @@ impl Failure {
             Some("auth_required" | "secret_unavailable" | "interactive_required") => {
                 return Category::Authn;
             }
-            Some("handshake_timeout" | "turn_timeout") => return Category::Timeout,
+            Some("handshake_timeout" | "turn_timeout" | "tool_timeout") => {
+                return Category::Timeout;
+            }
+            Some("input_invalid") => return Category::Validation,
             // A retry does not change the machine.
             Some("sandbox_unenforceable" | "sandbox_unsupported_provider" | "version_mismatch") => {
                 return Category::Config;

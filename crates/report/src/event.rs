@@ -66,6 +66,8 @@ events! {
     TextDelta = "text-delta",
     Thought = "thought",
     ToolCall = "tool-call",
+    ToolCommand = "tool-command",
+    ToolOutput = "tool-output",
     ToolResult = "tool-result",
     Transcript = "transcript",
     TurnEnd = "turn-end",

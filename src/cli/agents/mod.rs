@@ -7,6 +7,7 @@ mod ask;
 mod audit;
 mod auth;
 mod bridge;
+mod call;
 mod certify;
 mod client;
 #[cfg(debug_assertions)]
@@ -63,6 +64,8 @@ pub enum Command {
     Coverage(coverage::Coverage),
     /// Run one turn of the agent that a manifest describes
     Run(run::Run),
+    /// Call a tool of the bundle that a CLI.md describes, or list its commands
+    Call(call::CallTool),
     /// Install the program that a bundle describes if it is missing, and check its version
     Install(install::Install),
     /// Run the one-time setup steps of a bundle
@@ -131,6 +134,9 @@ impl Command {
             Command::Run(args) if args.prompt.as_deref() == Some("-") => {
                 Some(run::MAX_PROMPT_BYTES)
             }
+            Command::Call(args) if args.input.as_deref() == Some("-") => {
+                Some(call::MAX_INPUT_BYTES)
+            }
             _ => None,
         }
     }
@@ -142,6 +148,7 @@ impl Command {
             Command::Install(args) => install::run(args, global, out),
             Command::Sandbox { action } => sandbox::run(action, global, out),
             Command::Run(args) => run::run(args, global, out),
+            Command::Call(args) => call::run(args, global, out),
             Command::Serve(args) => serve::run(args, global, out),
             Command::Sessions(args) => sessions::run(args, global, out),
             Command::Workspace { action } => workspace::run(action, out),

@@ -102,6 +102,20 @@ pub const ENTRIES: &[Entry] = &[
             ],
         )
     },
+    Entry {
+        input_modes: &["operands", "stdin-text"],
+        ..agent(
+            "call",
+            Kind::Mutating,
+            &[
+                EventType::Progress,
+                EventType::Warning,
+                EventType::ToolCommand,
+                EventType::ToolOutput,
+                EventType::Result,
+            ],
+        )
+    },
     // Read-only, because changes are made by its callers.
     Entry {
         is_starter: true,

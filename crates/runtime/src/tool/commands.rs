@@ -148,9 +148,7 @@ fn command(
             timeout: None,
             argv: Err(match other {
                 Err(error) => error.clone(),
-                Ok(_) => {
-                    bundle.invalid(node, &format!("`{reference}` is not a TOOL.md (AIP-14)"))
-                }
+                Ok(_) => bundle.invalid(node, &format!("`{reference}` is not a TOOL.md (AIP-14)")),
             }),
         },
     }
@@ -213,8 +211,7 @@ fn arguments(
         return Ok(ArgvTemplate::literal(path));
     };
     let template = ArgvTemplate::parse(argv);
-    let template =
-        template.map_err(|TemplateError { span, what }| invalid(doc, span, &what))?;
+    let template = template.map_err(|TemplateError { span, what }| invalid(doc, span, &what))?;
     if super::schema::is_closed(inputs) {
         let known = super::schema::inputs(inputs);
         let unknown = template

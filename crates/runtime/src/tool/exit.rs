@@ -52,7 +52,10 @@ mod tests {
         let of = |code| meaning(root.get("codes"), code);
         assert_eq!([of(0), of(1), of(4)], ["ok", "error", "auth_required"]);
         assert_eq!([of(124), of(137)], ["timeout", "killed"]);
-        assert_eq!([of(2), of(3), of(9)], ["bad_words", "rate_limited", "error"]);
+        assert_eq!(
+            [of(2), of(3), of(9)],
+            ["bad_words", "rate_limited", "error"]
+        );
         assert_eq!(meaning(None, 2), "usage_error");
     }
 }

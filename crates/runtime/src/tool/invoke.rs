@@ -121,7 +121,11 @@ pub async fn run(ctx: &Context, launch: Launch, options: RunOptions) -> Result<R
                 }
                 () = &mut drained => break exit,
             };
-            if collector.add(stream, bytes.unwrap_or_default()).await.is_err() {
+            if collector
+                .add(stream, bytes.unwrap_or_default())
+                .await
+                .is_err()
+            {
                 break None;
             }
         }

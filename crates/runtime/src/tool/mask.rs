@@ -80,7 +80,10 @@ mod tests {
 
     #[test]
     fn bytes_without_secrets_do_not_change() {
-        let bytes: Vec<u8> = (0..=255).chain("äöü€😀".bytes()).chain([0xe2, 0x82]).collect();
+        let bytes: Vec<u8> = (0..=255)
+            .chain("äöü€😀".bytes())
+            .chain([0xe2, 0x82])
+            .collect();
         for size in [1, 2, 3, 7, 1000] {
             assert_eq!(mask(None, &bytes, size), bytes);
             assert_eq!(mask(Some("hunter22-canary"), &bytes, size), bytes, "{size}");

@@ -230,7 +230,10 @@ impl ToolBundle {
         let (bin, env) = self.ready().await?;
         let mut audited = input.clone();
         let input = schema::check_input(&command.inputs, input).map_err(|error| {
-            let usage = format!("`agentproto call … {} --help` lists the inputs", command.title());
+            let usage = format!(
+                "`agentproto call … {} --help` lists the inputs",
+                command.title()
+            );
             match error.hint {
                 Some(_) => error,
                 None if error.code == Code::InputInvalid => error.hint(usage),
@@ -366,7 +369,10 @@ impl ToolBundle {
         }
         let fixed = common.bin_args().map(OsString::from);
         let argv = [bin.into()].into_iter().chain(fixed);
-        (argv.chain(words.into_iter().map(OsString::from)).collect(), format)
+        (
+            argv.chain(words.into_iter().map(OsString::from)).collect(),
+            format,
+        )
     }
 
     /// The exit code and its meaning.
@@ -415,7 +421,10 @@ impl ToolBundle {
                 ))
             }
             exit::TIMEOUT => {
-                let what = format!("`{tool}` reports a timeout (exit code {code}){}", after(&said));
+                let what = format!(
+                    "`{tool}` reports a timeout (exit code {code}){}",
+                    after(&said)
+                );
                 Some(Error::new(Code::ToolTimeout, what))
             }
             exit::AUTH_REQUIRED => {
@@ -480,10 +489,12 @@ impl ToolBundle {
         if result.is_abandoned {
             return;
         }
-        if result.output.is_cut() && (structured || result.format != Format::Text) {
+        // Otherwise the caller reads the output while the tool runs.
+        if structured && result.output.is_cut() {
             let (kept, written) = (result.output.bytes.len(), result.output.written);
-            let message =
-                format!("the output has {written} bytes, and only the first {kept} are in the result");
+            let message = format!(
+                "the output has {written} bytes, and only the first {kept} are in the result"
+            );
             result.warnings.push(CallWarning {
                 code: "output_truncated",
                 message,
@@ -493,10 +504,9 @@ impl ToolBundle {
             return;
         }
         let parsed = match result.output.is_cut() {
-            true if matches!(result.format, Format::Json | Format::Yaml) => Err(format!(
-                "longer than {} bytes",
-                result.output.bytes.len()
-            )),
+            true if matches!(result.format, Format::Json | Format::Yaml) => {
+                Err(format!("longer than {} bytes", result.output.bytes.len()))
+            }
             true => Ok(None),
             false => output::parse(result.format, &result.output.bytes),
         };
@@ -517,13 +527,18 @@ impl ToolBundle {
             (result.is_ok(), &result.value, &command.outputs)
         {
             let message = match schema::Schema::compile(outputs) {
-                Err(why) => Some(format!("the schema of the tool's `outputs` is invalid: {why}")),
+                Err(why) => Some(format!(
+                    "the schema of the tool's `outputs` is invalid: {why}"
+                )),
                 Ok(schema) => schema.violations(value).first().map(|first| {
                     let at = match first.pointer.as_str() {
                         "" => String::new(),
                         pointer => format!(" at `{pointer}`"),
                     };
-                    format!("the output does not match the schema of the tool{at}: {}", first.message)
+                    format!(
+                        "the output does not match the schema of the tool{at}: {}",
+                        first.message
+                    )
                 }),
             };
             result.warnings.extend(message.map(|message| CallWarning {
@@ -541,8 +556,10 @@ fn validate(context: &Context, tools: &[PathBuf], _allow_invalid: bool) -> Resul
     for tool in tools {
         workspace.load(tool).map_err(|why| {
             let what = format!("{}: {why}", tool.display());
-            Error::new(Code::ManifestUnreadable, what)
-                .hint(format!("see `commands` in {}", context.bundle.path().display()))
+            Error::new(Code::ManifestUnreadable, what).hint(format!(
+                "see `commands` in {}",
+                context.bundle.path().display()
+            ))
         })?;
     }
     Ok(())

@@ -101,7 +101,10 @@ mod tests {
     fn each_format_is_parsed() {
         let of = |format, text: &str| parse(format, text.as_bytes());
         assert_eq!(of(Format::Json, " {\"a\": 1}\n"), Ok(Some(json!({"a": 1}))));
-        assert_eq!(of(Format::Yaml, "- a\n- b: 2\n"), Ok(Some(json!(["a", {"b": 2}]))));
+        assert_eq!(
+            of(Format::Yaml, "- a\n- b: 2\n"),
+            Ok(Some(json!(["a", {"b": 2}])))
+        );
         assert_eq!(of(Format::Text, "{"), Ok(None));
         assert_eq!(parse(Format::Binary, b"\xff\0"), Ok(None));
         for text in ["{", "", "a: 1", "{} {}", "warning\n{}"] {

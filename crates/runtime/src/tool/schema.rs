@@ -37,8 +37,7 @@ pub struct Violation {
 impl Schema {
     /// Compiles a schema. Remote references are not fetched, so they are an error.
     pub fn compile(schema: &Value) -> Result<Schema, String> {
-        let patterns =
-            jsonschema::PatternOptions::fancy_regex().backtrack_limit(MAX_BACKTRACKING);
+        let patterns = jsonschema::PatternOptions::fancy_regex().backtrack_limit(MAX_BACKTRACKING);
         let built = jsonschema::options()
             .with_pattern_options(patterns)
             .build(schema);
@@ -206,7 +205,9 @@ pub fn is_listed(schema: &Value, reference: &Reference, text: &str) -> bool {
     let property = &schema["properties"][reference.name()];
     let listed = |schema: &Value| {
         let is = |value: &Value| super::template::argument_text(value) == text;
-        schema["enum"].as_array().is_some_and(|list| list.iter().any(is))
+        schema["enum"]
+            .as_array()
+            .is_some_and(|list| list.iter().any(is))
             || schema.get("const").is_some_and(is)
             || schema.get("default").is_some_and(is)
     };
@@ -245,7 +246,11 @@ mod tests {
             (json!({}), "", "title"),
             (json!({ "title": 7 }), "/title", "string"),
             (json!({ "title": "a", "limit": 0 }), "/limit", "minimum"),
-            (json!({ "title": "a", "limt": 1 }), "/limt", "has no input `limt`"),
+            (
+                json!({ "title": "a", "limt": 1 }),
+                "/limt",
+                "has no input `limt`",
+            ),
         ] {
             let error = check_input(&schema(), input.clone()).expect_err("invalid");
             assert_eq!(error.code, Code::InputInvalid);

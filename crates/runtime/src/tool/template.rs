@@ -314,7 +314,10 @@ impl Expanded {
             }
         };
         if word.len() > MAX_ARGUMENT {
-            let what = format!("is too long for an argument: {} bytes, but at most {MAX_ARGUMENT} are possible", word.len());
+            let what = format!(
+                "is too long for an argument: {} bytes, but at most {MAX_ARGUMENT} are possible",
+                word.len()
+            );
             return Err(invalid(&pointer, &what));
         }
         self.words.push(word);
@@ -338,11 +341,7 @@ enum Resolved {
 }
 
 impl Reference {
-    fn resolve(
-        &self,
-        input: &Value,
-        is_listed: &dyn Fn(&Reference, &str) -> bool,
-    ) -> Resolved {
+    fn resolve(&self, input: &Value, is_listed: &dyn Fn(&Reference, &str) -> bool) -> Resolved {
         let found = self.path.iter().try_fold(input, |value, key| match value {
             Value::Object(fields) => fields.get(key),
             Value::Array(items) => items.get(key.parse::<usize>().ok()?),
@@ -499,7 +498,10 @@ fn filter(text: &str, input: &str) -> Result<Filter, String> {
     let (name, rest) = text.split_once('(').unwrap_or((text, ")"));
     let name = name.trim();
     let Some(inside) = rest.trim_end().strip_suffix(')') else {
-        let what = format!("the parenthesis of the filter `{}` is not closed", truncate(name, 40));
+        let what = format!(
+            "the parenthesis of the filter `{}` is not closed",
+            truncate(name, 40)
+        );
         return Err(what);
     };
     let mut arguments = split_arguments(inside)
@@ -567,15 +569,28 @@ mod tests {
     #[test]
     fn values_replace_their_templates() {
         agentproto_suites::proves!("A29-CMD-06", "A29-CMD-07");
-        let argv = r#"[pr, create, --title, "${input.title}", --base, "${input.base | default('main')}"]"#;
+        let argv =
+            r#"[pr, create, --title, "${input.title}", --base, "${input.base | default('main')}"]"#;
         let words = ["pr", "create", "--title", "Fix it", "--base", "main"];
         is(argv, json!({ "title": "Fix it" }), &words);
         let other = ["pr", "create", "--title", "a", "--base", "dev"];
         is(argv, json!({ "title": "a", "base": "dev" }), &other);
-        is(r#"["v${input.a}.${input.b}"]"#, json!({ "a": 1, "b": 2.5 }), &["v1.2.5"]);
-        is(r#"["${input.x.y[1]}"]"#, json!({ "x": { "y": [0, "b"] } }), &["b"]);
+        is(
+            r#"["v${input.a}.${input.b}"]"#,
+            json!({ "a": 1, "b": 2.5 }),
+            &["v1.2.5"],
+        );
+        is(
+            r#"["${input.x.y[1]}"]"#,
+            json!({ "x": { "y": [0, "b"] } }),
+            &["b"],
+        );
         is(r#"["${input.x | default(20)}"]"#, json!({}), &["20"]);
-        is(r#"["${input.x | json}"]"#, json!({ "x": { "a": [1] } }), &[r#"{"a":[1]}"#]);
+        is(
+            r#"["${input.x | json}"]"#,
+            json!({ "x": { "a": [1] } }),
+            &[r#"{"a":[1]}"#],
+        );
         is(r#"["${input.x}"]"#, json!({ "x": false }), &["false"]);
     }
 
@@ -585,7 +600,11 @@ mod tests {
         is(argv, json!({}), &["list"]);
         is(argv, json!({ "state": null, "name": "x" }), &["list", "x"]);
         is(argv, json!({ "base": "m" }), &["list", "--base=m"]);
-        is(r#"[-n, "${input.n | default('')}"]"#, json!({}), &["-n", ""]);
+        is(
+            r#"[-n, "${input.n | default('')}"]"#,
+            json!({}),
+            &["-n", ""],
+        );
         is(r#"[--, "${input.n}"]"#, json!({}), &["--"]);
     }
 
@@ -593,8 +612,16 @@ mod tests {
     fn lists_become_several_arguments() {
         let many = json!({ "x": ["a", "b"] });
         is(r#"[cat, "${input.x}"]"#, many.clone(), &["cat", "a", "b"]);
-        is(r#"[--tag, "${input.x}"]"#, many.clone(), &["--tag", "a", "--tag", "b"]);
-        is(r#"["--tag=${input.x}"]"#, many.clone(), &["--tag=a", "--tag=b"]);
+        is(
+            r#"[--tag, "${input.x}"]"#,
+            many.clone(),
+            &["--tag", "a", "--tag", "b"],
+        );
+        is(
+            r#"["--tag=${input.x}"]"#,
+            many.clone(),
+            &["--tag=a", "--tag=b"],
+        );
         is(r#"[--, "${input.x}"]"#, many, &["--", "a", "b"]);
         is(r#"[--tag, "${input.x}"]"#, json!({ "x": [] }), &[]);
         let two = expand(r#"["${input.x}${input.x}"]"#, json!({ "x": ["a", "b"] }));
@@ -616,29 +643,57 @@ mod tests {
     #[test]
     fn shell_syntax_stays_one_argument() {
         agentproto_suites::proves!("A29-CMD-08");
-        for text in ["$(id)", "; rm -rf /", "a && b", "`id`", "x\ny", "'", "${input.y}"] {
-            is(r#"["${input.x}"]"#, json!({ "x": text, "y": "no" }), &[text]);
+        for text in [
+            "$(id)",
+            "; rm -rf /",
+            "a && b",
+            "`id`",
+            "x\ny",
+            "'",
+            "${input.y}",
+        ] {
+            is(
+                r#"["${input.x}"]"#,
+                json!({ "x": text, "y": "no" }),
+                &[text],
+            );
         }
     }
 
     #[test]
     fn a_value_cannot_become_an_option() {
         let evil = json!({ "x": "--exec=id" });
-        for argv in [r#"["${input.x}"]"#, r#"[-n, "${input.x}"]"#, r#"["${input.x}y"]"#] {
+        for argv in [
+            r#"["${input.x}"]"#,
+            r#"[-n, "${input.x}"]"#,
+            r#"["${input.x}y"]"#,
+        ] {
             let error = expand(argv, evil.clone()).expect_err(argv);
             assert_eq!(error.code, Code::InputInvalid);
             assert_eq!(error.details["pointer"], "/x");
         }
-        is(r#"[--body, "${input.x}"]"#, evil.clone(), &["--body=--exec=id"]);
+        is(
+            r#"[--body, "${input.x}"]"#,
+            evil.clone(),
+            &["--body=--exec=id"],
+        );
         is(r#"[--, "${input.x}"]"#, evil.clone(), &["--", "--exec=id"]);
         is(r#"["a${input.x}"]"#, evil.clone(), &["a--exec=id"]);
         is(r#"["--b=${input.x}"]"#, evil, &["--b=--exec=id"]);
-        is(r#"["${input.x}"]"#, json!({ "x": "--listed" }), &["--listed"]);
+        is(
+            r#"["${input.x}"]"#,
+            json!({ "x": "--listed" }),
+            &["--listed"],
+        );
         is(r#"["${input.x | default('-v')}"]"#, json!({}), &["-v"]);
         is(r#"["${input.x}"]"#, json!({ "x": "-" }), &["-"]);
         is(r#"[--n, "${input.x}"]"#, json!({ "x": -5 }), &["--n=-5"]);
         let list = json!({ "x": ["a", "-b"] });
-        is(r#"[--tag, "${input.x}"]"#, list.clone(), &["--tag", "a", "--tag=-b"]);
+        is(
+            r#"[--tag, "${input.x}"]"#,
+            list.clone(),
+            &["--tag", "a", "--tag=-b"],
+        );
         assert!(expand(r#"["${input.x}"]"#, list).is_err());
     }
 
@@ -662,7 +717,10 @@ mod tests {
             (r#"["${input}"]"#, "unknown template"),
             (r#"["${input.}"]"#, "unknown template"),
             (r#"["${input.a[x]}"]"#, "unknown template"),
-            (r#"["${input.x | defualt('a')}"]"#, "did you mean `default`?"),
+            (
+                r#"["${input.x | defualt('a')}"]"#,
+                "did you mean `default`?",
+            ),
             (r#"["${input.x | default}"]"#, "needs a value"),
             (r#"["${input.x | default('a'}"]"#, "not closed"),
             ("[5]", "must be a string"),
