@@ -27,8 +27,9 @@ const DOCUMENTS: [&str; 4] = [
     "docs/lint.md",
 ];
 /// Other pages with examples.
-const GUIDES: [&str; 11] = [
+const GUIDES: [&str; 12] = [
     "docs/aoi-lint.md",
+    "docs/call.md",
     "docs/certify.md",
     "docs/daemon.md",
     "docs/machine-mode.md",

@@ -5,6 +5,7 @@
 mod arms;
 mod auth;
 mod bench_bundle;
+mod call;
 mod choices;
 mod duties;
 mod egress;

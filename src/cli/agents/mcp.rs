@@ -1,4 +1,5 @@
-//! `agentproto mcp`: serves the sessions of this host to the MCP client that started this process.
+//! `agentproto mcp`: serves the sessions of this host, or the tools of CLI bundles, to the MCP client
+//! that started this process.
 
 use std::path::PathBuf;
 
@@ -6,6 +7,7 @@ use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::agents::client::Runtime;
+use crate::cli::agents::{bundles, sandbox_settings};
 use crate::cli::args::Global;
 use crate::cli::{Failure, Outcome, io_failure};
 use crate::exit;
@@ -29,6 +31,13 @@ pub struct Mcp {
     /// agent_start, agent_prompt, agent_sessions_list, agent_output and agent_kill
     #[arg(long, alias = "mcp-aliases")]
     pub aliases: bool,
+    /// Offer the tools of this CLI bundle instead of sessions: an adapter's name, a CLI.md, or a
+    /// directory that contains one
+    #[arg(long, value_name = "TARGET", conflicts_with_all = ["own", "aliases"])]
+    pub bundle: Vec<String>,
+    /// Continue even if the manifest of a bundle is invalid
+    #[arg(long, requires = "bundle")]
+    pub allow_invalid: bool,
 }
 
 pub fn run(args: &Mcp, global: &Global) -> Outcome {
@@ -53,6 +62,15 @@ async fn serve(args: &Mcp, global: &Global, home: &Home) -> Outcome {
             eprintln!("agentproto: {}", escape_line(what));
         }
     };
+    let sandbox = sandbox_settings::load(global, &args.adapters)?;
+    let (bundles, warnings) =
+        bundles::tools(&args.bundle, &args.adapters, &sandbox, args.allow_invalid)?;
+    for warning in &warnings {
+        print(warning);
+    }
+    if let Some(bundles) = bundles {
+        return serve_until_end(McpServer::bundles(bundles)).await;
+    }
     if !args.own
         && let Some(relay) = daemon(home).await
     {

@@ -7,6 +7,7 @@ mod ask;
 mod audit;
 mod auth;
 mod bridge;
+mod bundles;
 mod call;
 mod certify;
 mod client;
@@ -96,7 +97,7 @@ pub enum Command {
         #[command(subcommand)]
         action: workspace::WorkspaceAction,
     },
-    /// Serve agent sessions to an MCP client on stdin and stdout
+    /// Serve agent sessions, or the tools of CLI bundles, to an MCP client on stdin and stdout
     Mcp(mcp::Mcp),
     /// Certify an agent: run conformance suites against it over stdin and stdout
     Certify(Box<certify::Certify>),

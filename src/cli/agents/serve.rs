@@ -12,6 +12,7 @@ use serde_json::json;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 
+use crate::cli::agents::bundles;
 use crate::cli::agents::client::{Client, HostOptions, Runtime};
 use crate::cli::agents::notes::Signals;
 use crate::cli::agents::sandbox_settings;
@@ -90,6 +91,10 @@ pub struct Serve {
     /// agent_start, agent_prompt, agent_sessions_list, agent_output and agent_kill
     #[arg(long)]
     pub mcp_aliases: bool,
+    /// Also offer the tools of this CLI bundle at `/mcp`: an adapter's name, a CLI.md, or a
+    /// directory that contains one
+    #[arg(long, value_name = "TARGET")]
+    pub bundle: Vec<String>,
     /// Output format: human text, or one JSON event per line
     #[arg(long, short = 'o', alias = "format", value_enum, default_value_t = LiveOutput::Human)]
     pub output: LiveOutput,
@@ -211,6 +216,10 @@ async fn serve(
         .local_addr()
         .map_err(|error| cannot_listen(address, &error))?;
     let mut config = HostConfig::new(home.clone());
+    let (bundles, warnings) = bundles::tools(&args.bundle, &args.adapters, &sandbox, false)?;
+    for warning in &warnings {
+        output.warning(warning).map_err(io_failure)?;
+    }
     config.adapters = args.adapters.clone();
     config.sandbox = sandbox;
     config.bundled = !args.no_bundled;
@@ -257,7 +266,7 @@ async fn serve(
     let offer = ToolOptions {
         aliases: args.mcp_aliases,
     };
-    let mcp = mcp::service(registry.clone(), offer);
+    let mcp = mcp::service_with(registry.clone(), offer, bundles);
     let mcp_stop = mcp.config.cancellation_token.clone();
     let app = http::router(state, Router::new().fallback_service(mcp));
     let (stop, stopped) = watch::channel(false);

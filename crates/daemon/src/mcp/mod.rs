@@ -2,6 +2,7 @@
 //! and over stdin and stdout. Tools and HTTP routes do the same on the same registry.
 
 mod arguments;
+mod bundles;
 mod private_state;
 mod relay;
 mod serve;
@@ -29,6 +30,7 @@ use crate::error::ApiError;
 use crate::model::Principal;
 use crate::registry::Registry;
 
+pub use self::bundles::BundleTools;
 pub use self::private_state::PrivateState;
 pub use self::relay::{Daemon, Relay};
 pub use self::serve::{ServeEnd, stdio};
@@ -55,6 +57,8 @@ enum Backend {
     Relay(Relay),
     /// A route of the daemon. The principal was determined before.
     Http(Registry),
+    /// The pipes of the process that started this one. There are no sessions.
+    Bundles,
 }
 
 /// The handler of one connection.
@@ -62,19 +66,45 @@ enum Backend {
 pub struct McpServer {
     backend: Backend,
     options: ToolOptions,
+    /// The tools of CLI bundles.
+    bundles: Option<Arc<BundleTools>>,
 }
 
 impl McpServer {
     /// For the one client on this process's pipes.
     pub fn own(registry: Registry, options: ToolOptions) -> Self {
-        let backend = Backend::Own(registry);
-        McpServer { backend, options }
+        McpServer::new(Backend::Own(registry), options)
     }
 
     /// Like `own`, but with the sessions of a daemon.
     pub fn relay(relay: Relay, options: ToolOptions) -> Self {
-        let backend = Backend::Relay(relay);
-        McpServer { backend, options }
+        McpServer::new(Backend::Relay(relay), options)
+    }
+
+    /// Only the tools of CLI bundles, for the one client on this process's pipes.
+    pub fn bundles(bundles: Arc<BundleTools>) -> Self {
+        McpServer {
+            bundles: Some(bundles),
+            ..McpServer::new(Backend::Bundles, ToolOptions::default())
+        }
+    }
+
+    fn new(backend: Backend, options: ToolOptions) -> Self {
+        McpServer {
+            backend,
+            options,
+            bundles: None,
+        }
+    }
+
+    /// Everything that is offered: the sessions, then the bundles.
+    fn tools(&self) -> Vec<Tool> {
+        let sessions = match &self.backend {
+            Backend::Bundles => &[],
+            _ => tools::all(self.options.aliases),
+        };
+        let bundles = self.bundles.as_ref().map_or(&[][..], |b| b.tools());
+        sessions.iter().chain(bundles).cloned().collect()
     }
 
     async fn call(
@@ -85,6 +115,7 @@ impl McpServer {
     ) -> Result<CallToolResult, ErrorData> {
         let (registry, principal) = match &self.backend {
             Backend::Relay(relay) => return relay.call(info.name, arguments).await,
+            Backend::Bundles => return Err(unknown_tool(info.name)),
             Backend::Own(registry) => (registry, Principal::Local),
             Backend::Http(registry) => {
                 let parts = context.extensions.get::<Parts>();
@@ -106,8 +137,19 @@ pub fn service(
     registry: Registry,
     options: ToolOptions,
 ) -> StreamableHttpService<McpServer, LocalSessionManager> {
-    let backend = Backend::Http(registry);
-    let server = McpServer { backend, options };
+    service_with(registry, options, None)
+}
+
+/// Like `service`, and also with the tools of CLI bundles.
+pub fn service_with(
+    registry: Registry,
+    options: ToolOptions,
+    bundles: Option<Arc<BundleTools>>,
+) -> StreamableHttpService<McpServer, LocalSessionManager> {
+    let server = McpServer {
+        bundles,
+        ..McpServer::new(Backend::Http(registry), options)
+    };
     over_http(move || server.clone())
 }
 
@@ -137,6 +179,21 @@ fn server_info() -> ServerConfig {
              start_agent_session, send prompts with prompt_agent_session, and read the reply with \
              get_agent_session_output until its turn-end line. Only one turn runs at a time. Kill \
              sessions that are no longer needed.",
+        )
+}
+
+/// Like `server_info`, for a server without sessions.
+fn bundle_server_info() -> ServerConfig {
+    let capabilities = ServerCapabilities::builder().enable_tools().build();
+    let this = Implementation::new("agentproto", env!("CARGO_PKG_VERSION"))
+        .with_title("agentproto command-line tools");
+    ServerConfig::new(capabilities)
+        .with_server_info(this)
+        .with_instructions(
+            "Calls command-line tools on this machine. Each runs in the sandbox that its manifest \
+             declares (AIP-29). A failed call is a result with `isError` and JSON text: \
+             `error.code`, `error.message`, often `error.hint`, and the tool's exit code and \
+             stderr. `auth_required` means that the user must log in first.",
         )
 }
 
@@ -202,12 +259,14 @@ fn parameter_error(request: &CustomRequest) -> ErrorData {
 
 impl ServerHandler for McpServer {
     fn get_info(&self) -> ServerConfig {
-        server_info()
+        match &self.backend {
+            Backend::Bundles => bundle_server_info(),
+            _ => server_info(),
+        }
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        let mut offered = tools::all(self.options.aliases).iter();
-        offered.find(|tool| tool.name == name).cloned()
+        self.tools().into_iter().find(|tool| tool.name == name)
     }
 
     async fn list_tools(
@@ -216,8 +275,7 @@ impl ServerHandler for McpServer {
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         first_page(page.as_ref())?;
-        let offered = tools::all(self.options.aliases);
-        Ok(ListToolsResult::with_all_items(offered.to_vec()))
+        Ok(ListToolsResult::with_all_items(self.tools()))
     }
 
     async fn call_tool(
@@ -225,6 +283,15 @@ impl ServerHandler for McpServer {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        if let Some(bundles) = &self.bundles {
+            // Over HTTP, a response is one JSON document, so the client cannot be asked meanwhile.
+            let can_ask = !matches!(self.backend, Backend::Http(_));
+            let arguments = request.arguments.clone();
+            let called = bundles.call(&request.name, arguments, &context, can_ask);
+            if let Some(called) = called.await {
+                return Ok(called?.into());
+            }
+        }
         let info = ToolInfo::find(&request.name, self.options.aliases);
         let info = info.ok_or_else(|| unknown_tool(&request.name))?;
         let arguments = Arguments::new(request.arguments);

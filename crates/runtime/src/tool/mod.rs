@@ -165,6 +165,28 @@ impl ToolBundle {
         })
     }
 
+    /// Whether the output of a structured call is a value: the CLI.md has a JSON flag, or its format
+    /// is JSON or YAML.
+    pub fn is_structured(&self) -> bool {
+        self.output().is_some_and(|output| {
+            output.json_flag().is_some() || matches!(output.default_format(), Some("json" | "yaml"))
+        })
+    }
+
+    /// Whether the login command needs no terminal.
+    pub fn can_log_in_unattended(&self) -> bool {
+        let auth = self.context.bundle.common().auth();
+        let login = auth.and_then(|auth| auth.login());
+        login.is_some_and(|login| login.cmd().is_some() && login.interactive() != Some(true))
+    }
+
+    /// Runs the login command of the bundle.
+    pub async fn log_in(&self) -> Result<(), Error> {
+        let mut installed = self.installed.lock().await;
+        let bin = self.program(&mut installed).await?;
+        auth::login(&self.context, &bin, None).await
+    }
+
     fn unknown(&self, words: &[&str]) -> Error {
         let id = self.context.bundle.common().id().unwrap_or_default();
         let asked = words.join(" ");
@@ -310,22 +332,25 @@ impl ToolBundle {
     async fn ready(&self) -> Result<(PathBuf, Vec<(OsString, OsString)>), Error> {
         let context = &self.context;
         let mut installed = self.installed.lock().await;
-        // The program may have been removed since the last call.
-        installed.take_if(|installed| !installed.bin.exists());
-        let bin = match &*installed {
-            Some(installed) => installed.bin.clone(),
-            None => {
-                install::check_requirements(context)?;
-                let found = install::ensure(context, self.options.install).await?;
-                let (_, found) = version::ensure(context, &found).await?;
-                let bin = found.bin.clone();
-                *installed = Some(found);
-                bin
-            }
-        };
+        let bin = self.program(&mut installed).await?;
         let mut env = setup::ensure(context, &bin).await?;
         env.extend(auth::ensure(context, &bin).await?);
         Ok((bin, env))
+    }
+
+    /// Requires, install and version check: the path of the program.
+    async fn program(&self, known: &mut Option<Installed>) -> Result<PathBuf, Error> {
+        // The program may have been removed since the last call.
+        if let Some(installed) = known.as_ref().filter(|known| known.bin.exists()) {
+            return Ok(installed.bin.clone());
+        }
+        let context = &self.context;
+        install::check_requirements(context)?;
+        let found = install::ensure(context, self.options.install).await?;
+        let (_, found) = version::ensure(context, &found).await?;
+        let bin = found.bin.clone();
+        *known = Some(found);
+        Ok(bin)
     }
 
     fn output(&self) -> Option<Output<'_>> {
