@@ -69,7 +69,7 @@ fn tool(id: &str, properties: &str, argv: &str, more: &str) -> String {
 
 impl Aviary {
     /// A bundle whose CLI.md has these additional blocks.
-    fn new(blocks: &str) -> Aviary {
+    pub fn new(blocks: &str) -> Aviary {
         Aviary::with_sandbox(blocks, "  tty: { required: false }")
     }
 
@@ -130,7 +130,7 @@ impl Aviary {
         aviary
     }
 
-    fn tool(&self, id: &str, properties: &str, argv: &str, more: &str) {
+    pub fn tool(&self, id: &str, properties: &str, argv: &str, more: &str) {
         self.write(
             &format!("bird/tools/{id}/TOOL.md"),
             &tool(id, properties, argv, more),
@@ -147,10 +147,15 @@ impl Aviary {
         fs::write(path, text).expect("written");
     }
 
-    fn command(&self, args: &[&str]) -> std::process::Command {
+    pub fn replace(&self, path: &str, old: &str, new: &str) {
+        let text = fs::read_to_string(self.at(path)).expect("a file");
+        assert_eq!(text.matches(old).count(), 1, "{path}: {old}");
+        self.write(path, &text.replace(old, new));
+    }
+
+    pub fn agentproto(&self, args: &[&str]) -> std::process::Command {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_agentproto"));
         command
-            .arg("call")
             .args(args)
             .current_dir(self.at("work"))
             .env_clear()
@@ -159,6 +164,23 @@ impl Aviary {
             .env("AGENTPROTO_HOME", self.at("home"))
             .stdin(std::process::Stdio::null());
         command
+    }
+
+    fn command(&self, args: &[&str]) -> std::process::Command {
+        self.agentproto(&[&["call"], args].concat())
+    }
+
+    /// Whether a process runs this verb of this bundle's program.
+    pub fn is_running(&self, verb: &str) -> bool {
+        let program = self.at("bird/bin/bird");
+        let program = program.to_str().expect("text");
+        let processes = fs::read_dir("/proc").expect("processes").flatten();
+        let lines = processes.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+        lines.into_iter().any(|line| {
+            let line = String::from_utf8_lossy(&line).into_owned();
+            let words: Vec<&str> = line.split('\0').collect();
+            words.windows(2).any(|pair| pair == [program, verb])
+        })
     }
 
     fn call(&self, args: &[&str]) -> Ran {
@@ -184,7 +206,7 @@ impl Aviary {
         ran.exits(code).json()
     }
 
-    fn audited(&self, event: &str) -> Vec<Value> {
+    pub fn audited(&self, event: &str) -> Vec<Value> {
         let text = fs::read_to_string(self.at("home/audit/audit-log.jsonl")).unwrap_or_default();
         let lines = text
             .lines()
@@ -547,7 +569,7 @@ fn exit_codes_have_declared_and_reserved_meanings() {
     );
 }
 
-const LOGIN: &str = "auth:\n  state: { paths: [], env: [] }\n  login: { cmd: 'bird login', completes_when: { cmd: 'test -e session' } }\n\
+pub const LOGIN: &str = "auth:\n  state: { paths: [], env: [] }\n  login: { cmd: 'bird login', completes_when: { cmd: 'test -e session' } }\n\
     \x20 expiry: { detect: 'exit_code:7' }";
 
 #[test]
@@ -853,7 +875,7 @@ fn a_program_that_vanishes_is_a_typed_error() {
     let text = fs::read_to_string(aviary.at("bird/CLI.md")).expect("a file");
     let text = text.replace(
         "cmd: 'bird --version'",
-        "cmd: 'sh -c \"bird --version; rm ../bird/bin/bird\"'",
+        "cmd: 'sh -c \"echo bird 1.5.0; rm ../bird/bin/bird\"'",
     );
     aviary.write("bird/CLI.md", &text);
     let ran = aviary

@@ -6,6 +6,7 @@ mod arms;
 mod auth;
 mod bench_bundle;
 mod call;
+mod call_mcp;
 mod choices;
 mod duties;
 mod egress;

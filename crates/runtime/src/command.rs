@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::context::{Context, Sandboxing};
 use crate::error::{Code, Error};
+use agentproto_manifest::Doctype;
 use agentproto_sandbox::backend;
 use agentproto_sandbox::confined::{
     self, ConfinedChild, ConfinementError, CreatedPaths, PreparedChild,
@@ -188,7 +189,11 @@ impl Context {
         argv: &[OsString],
         env: &[(OsString, OsString)],
     ) -> Result<Launch, Error> {
-        self.prepare_with(SandboxManifest::load(self.bundle.path()), argv, env)
+        // Commands around a tool, such as its version check, have no terminal. The tool itself is
+        // prepared by `prepare_tool`.
+        let is_tool = self.bundle.manifest.doctype == Some(Doctype::Cli);
+        let manifest = SandboxManifest::load(self.bundle.path());
+        self.prepare_with(manifest, argv, env, !is_tool)
     }
 
     /// Like `prepare`, for a tool of the bundle. Its own block narrows the bundle's, and one that
@@ -200,7 +205,7 @@ impl Context {
         env: &[(OsString, OsString)],
     ) -> Result<Launch, Error> {
         let manifest = SandboxManifest::load_tool(self.bundle.path(), tool);
-        self.prepare_with(manifest, argv, env)
+        self.prepare_with(manifest, argv, env, true)
     }
 
     fn prepare_with(
@@ -208,6 +213,7 @@ impl Context {
         manifest: Result<SandboxManifest, PolicyError>,
         argv: &[OsString],
         env: &[(OsString, OsString)],
+        may_have_terminal: bool,
     ) -> Result<Launch, Error> {
         let host = self.host_context(env);
         let Some((name, rest)) = argv.split_first() else {
@@ -218,7 +224,10 @@ impl Context {
             .into_iter()
             .chain(rest.iter().cloned())
             .collect();
-        let resolved = manifest.and_then(|target| policy::resolve(&target, &host, &argv));
+        let mut resolved = manifest.and_then(|target| policy::resolve(&target, &host, &argv));
+        if let (false, Ok(policy)) = (may_have_terminal, &mut resolved) {
+            policy.tty = None;
+        }
         match self.sandboxing {
             Sandboxing::Auto => confine(resolved?, &argv),
             Sandboxing::Off => {

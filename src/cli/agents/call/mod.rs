@@ -217,6 +217,9 @@ fn request<'b>(
     if options::asks_for_help(rest, Some(&command.inputs)) {
         return Ok(Request::Help(command));
     }
+    if let Some(problem) = command.problem() {
+        return Err(problem.clone());
+    }
     let input = match (&args.input, rest) {
         (None, options) => options::input(command, options)?,
         (Some(json), []) => read_input(json)?,
