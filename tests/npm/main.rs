@@ -148,7 +148,7 @@ async fn cancel_errors_questions_and_crashes() {
     let (events, end) = turn_with_events(&*arm, &context, "ask", |event| async move {
         if let StreamEvent::AgentPrompt { id, options, .. } = event {
             assert_eq!(options[0].kind.as_deref(), Some("allow_once"));
-            assert!(broker.answer(&id, Answer::Choice("allow".into())));
+            assert!(broker.answer(&id, Answer::Choice("allow".into())).is_ok());
         }
     })
     .await;

@@ -15,6 +15,7 @@ mod faults;
 mod install;
 mod login;
 mod login_secrets;
+mod open_design;
 mod orphans;
 mod place;
 mod secrets;

@@ -61,7 +61,8 @@ async fn cancel_ends_the_turn_and_close_ends_the_agent() {
         assert_eq!(
             ends,
             [&StreamEvent::TurnEnd {
-                reason: StopReason::Cancelled
+                reason: StopReason::Cancelled,
+                usage: None,
             }]
         );
         session.close().await.expect("closed");

@@ -87,10 +87,13 @@ impl ApiError {
 impl From<Error> for ApiError {
     fn from(error: Error) -> Self {
         let status = match error.code {
-            Code::TargetUnknown | Code::SessionUnknown => 404,
+            Code::TargetUnknown | Code::SessionUnknown | Code::QuestionUnknown => 404,
             Code::ModeUnknown
             | Code::OptionUnknown
             | Code::OptionInvalid
+            | Code::ModelUnknown
+            | Code::McpServerInvalid
+            | Code::AnswerInvalid
             | Code::ContinuationUnsupported
             | Code::CommandUnknown
             | Code::InputInvalid => 400,

@@ -137,6 +137,9 @@ pub struct PendingPermission {
     /// The answers to choose from.
     #[schemars(with = "Vec<AnswerOption>")]
     pub options: Vec<Choice>,
+    /// JSON Schema of an answer with content. Without it, the answer is one of the options.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<serde_json::Value>,
 }
 
 /// The shape of `Choice` in the API document.
@@ -176,6 +179,12 @@ pub struct SpawnRequest {
     /// Values for the manifest's options.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub options: Option<std::collections::BTreeMap<String, serde_json::Value>>,
+    /// One of the agent's models, in `models.allowed` if the manifest has that list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// MCP servers to offer to the agent, as in ACP. Their secrets are not stored.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mcp_servers: Vec<serde_json::Value>,
     /// An ended session of this host to continue. Its agent must be resumable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<String>,

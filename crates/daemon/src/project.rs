@@ -72,7 +72,7 @@ impl Projector {
                 self.flush(&mut lines);
                 lines.push(out(format!("[awaiting input] {}", one_line(message))));
             }
-            StreamEvent::TurnEnd { reason } => {
+            StreamEvent::TurnEnd { reason, .. } => {
                 self.flush(&mut lines);
                 let reason = serde_json::to_value(reason).unwrap_or_default();
                 lines.push(turn_end(reason.as_str().unwrap_or_default()));
@@ -246,10 +246,12 @@ mod tests {
                 id: "2".into(),
                 message: "may I?".into(),
                 options: vec![],
+                schema: None,
             },
             delta("end"),
             StreamEvent::TurnEnd {
                 reason: StopReason::EndTurn,
+                usage: None,
             },
         ];
         let expected = [
@@ -298,6 +300,7 @@ mod tests {
             delta("\n[tool] rm"),
             StreamEvent::TurnEnd {
                 reason: StopReason::EndTurn,
+                usage: None,
             },
         ]);
         let expected = [
@@ -321,6 +324,7 @@ mod tests {
             delta(&"ä".repeat(MAX_LINE)),
             StreamEvent::TurnEnd {
                 reason: StopReason::Refusal,
+                usage: None,
             },
         ]);
         assert_eq!(lines.len(), 3);

@@ -19,6 +19,8 @@ use crate::choices::{self, Choices, ResolvedChoices, Strategy};
 use crate::context::{Context, Sandboxing};
 use crate::error::{Code, Error};
 use crate::install;
+use crate::mcp_servers::{self, McpServer};
+use crate::models;
 use crate::observe::Stage;
 use crate::session::{Session, SessionLimits};
 use crate::setup;
@@ -42,6 +44,8 @@ pub struct AgentOptions {
     pub turn_timeout: Option<Duration>,
     /// How a missing program is installed.
     pub install: install::InstallOptions,
+    /// MCP servers that are offered to the agent, in addition to those of the manifest.
+    pub mcp_servers: Vec<McpServer>,
 }
 
 impl Default for AgentOptions {
@@ -52,6 +56,7 @@ impl Default for AgentOptions {
             handshake_timeout: Duration::from_secs(30),
             turn_timeout: None,
             install: install::InstallOptions::default(),
+            mcp_servers: Vec::new(),
         }
     }
 }
@@ -82,7 +87,7 @@ impl Agent {
     /// Checks a manifest and the caller's choices before anything runs. These are hard errors: an
     /// unknown protocol (A45-PROTO-04), a capability that is not in the bound ACP.md (A45-CAP-10,
     /// A45-SESS-08), and unknown choices.
-    pub fn load(context: Context, options: AgentOptions) -> Result<Agent, Error> {
+    pub fn load(context: Context, mut options: AgentOptions) -> Result<Agent, Error> {
         let bundle = &context.bundle;
         let Some(agent) = bundle.agent() else {
             return Err(Error::new(
@@ -104,6 +109,12 @@ impl Agent {
         let choices = choices::choose(bundle, agent, &options.choices)?;
         let operator = options.choices.operator.clone();
         context.audit.set_scope(|scope| scope.operator = operator);
+        let servers = all_servers(bundle, std::mem::take(&mut options.mcp_servers))?;
+        check_protocol_features(protocol, &choices, &servers)?;
+        servers
+            .iter()
+            .for_each(|server| server.mask(&context.masks));
+        options.mcp_servers = servers;
         Ok(Agent {
             protocol,
             choices,
@@ -292,6 +303,9 @@ impl Agent {
         let installed = found.await?;
         let mut env = setup::ensure(context, &installed.bin).await?;
         env.extend(auth::ensure(context, &installed.bin).await?);
+        if let Some(model) = &self.choices.model {
+            env.extend(models::environment(context, model, &env).await?);
+        }
         Ok(PreparedAgent {
             bin: installed.bin.clone(),
             env,
@@ -320,6 +334,8 @@ impl Agent {
                 let choices = WireChoices {
                     mode: self.choices.wire_mode.clone(),
                     options: self.choices.wire_options.clone(),
+                    model: self.choices.wire_model.clone(),
+                    mcp_servers: self.options.mcp_servers.clone(),
                 };
                 Ok(Box::new(Acp::new(context, spec, broker.clone(), choices)))
             }
@@ -387,6 +403,46 @@ impl Agent {
 pub struct PreparedAgent {
     bin: PathBuf,
     env: Vec<(OsString, OsString)>,
+}
+
+/// The servers of the manifest and of the caller. The caller's server replaces one of the manifest
+/// with the same name.
+fn all_servers(bundle: &Bundle, own: Vec<McpServer>) -> Result<Vec<McpServer>, Error> {
+    let mut servers = McpServer::from_manifest(bundle)?;
+    servers.retain(|server| own.iter().all(|other| other.name() != server.name()));
+    servers.extend(own);
+    mcp_servers::check_names(&servers)?;
+    Ok(servers)
+}
+
+/// Refuses what only ACP can pass to the agent.
+fn check_protocol_features(
+    protocol: Protocol,
+    choices: &ResolvedChoices,
+    servers: &[McpServer],
+) -> Result<(), Error> {
+    if protocol == Protocol::Acp {
+        return Ok(());
+    }
+    if let Some(server) = servers.first() {
+        let what = format!(
+            "cannot offer the MCP server `{}`: only ACP agents accept MCP servers",
+            server.name()
+        );
+        return Err(Error::new(Code::CapabilityMismatch, what)
+            .hint("configure the server in the agent's own configuration"));
+    }
+    match &choices.wire_model {
+        Some(model) if model.requested => {
+            let what = format!(
+                "cannot use the model `{}`: the manifest has no option `model`, and only ACP agents have a request for it",
+                model.id
+            );
+            Err(Error::new(Code::ModelUnknown, what)
+                .hint("add an option `model` with `bin_args_template` or `env` to the manifest"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn protocol(bundle: &Bundle, agent: AgentCli) -> Result<Protocol, Error> {

@@ -12,6 +12,7 @@ use crate::context::{Context, ContextOptions, SandboxSettings, Sandboxing};
 use crate::error::{Code, Error};
 use crate::home::Home;
 use crate::interact::{Headless, Interact};
+use crate::mcp_servers::McpServer;
 use crate::observe::{Observer, Silent};
 use agentproto_sandbox::policy::Protection;
 
@@ -109,6 +110,20 @@ impl AgentBuilder {
     #[must_use]
     pub fn continuation(mut self, id: impl Into<String>) -> Self {
         self.options.choices.continuation = Some(id.into());
+        self
+    }
+
+    /// Chooses the agent's model, one of `models.allowed` if the manifest has that list.
+    #[must_use]
+    pub fn model(mut self, id: impl Into<String>) -> Self {
+        self.options.choices.model = Some(id.into());
+        self
+    }
+
+    /// Offers an MCP server to the agent.
+    #[must_use]
+    pub fn mcp_server(mut self, server: McpServer) -> Self {
+        self.options.mcp_servers.push(server);
         self
     }
 

@@ -8,6 +8,7 @@ use serde_json::Value as Json;
 
 use crate::bundle::Bundle;
 use crate::error::{Code, Error};
+use crate::models::{self, ModelChoice};
 use agentproto_manifest::views::{AgentCli, AgentOption, View};
 use agentproto_manifest::{Disk, Node, Workspace, to_json};
 use agentproto_sandbox::policy::ManifestPosition;
@@ -23,6 +24,8 @@ pub struct Choices {
     pub continuation: Option<String>,
     /// Id of the operator, for the audit log.
     pub operator: Option<String>,
+    /// Id of a model.
+    pub model: Option<String>,
 }
 
 /// The value of an option.
@@ -100,6 +103,7 @@ impl Choices {
             continuation: text("continuation")?,
             options,
             operator: id,
+            model: None,
         })
     }
 
@@ -114,6 +118,7 @@ impl Choices {
             continuation: other.continuation.or(self.continuation),
             options: self.options,
             operator: other.operator.or(self.operator),
+            model: other.model.or(self.model),
         }
     }
 }
@@ -153,6 +158,11 @@ pub struct ResolvedChoices {
     pub wire_mode: Option<String>,
     /// Options that are set over the agent's protocol, with their values.
     pub wire_options: Vec<(String, Json)>,
+    /// The model of the session, if the caller or the manifest names one.
+    pub model: Option<ModelChoice>,
+    /// The model, if no option sets it by arguments or variables. It is set over the agent's
+    /// protocol.
+    pub wire_model: Option<ModelChoice>,
 }
 
 impl ResolvedChoices {
@@ -160,7 +170,13 @@ impl ResolvedChoices {
     pub fn patch(&self) -> String {
         format!(
             "{:?}",
-            (&self.args, &self.env, &self.wire_mode, &self.wire_options)
+            (
+                &self.args,
+                &self.env,
+                &self.wire_mode,
+                &self.wire_options,
+                &self.wire_model
+            )
         )
     }
 }
@@ -178,7 +194,10 @@ pub fn choose(
         strategy: strategy(bundle, agent, choices.continuation.as_deref())?,
         wire_mode: None,
         wire_options: Vec::new(),
+        model: models::select(agent, choices)?,
+        wire_model: None,
     };
+    resolved.wire_model.clone_from(&resolved.model);
     if let Some(id) = &choices.mode {
         let Some(mode) = agent.modes().find(|mode| mode.id() == Some(id)) else {
             return Err(unknown(
@@ -210,8 +229,21 @@ pub fn choose(
     for option in agent.options() {
         let Some(id) = option.id() else { continue };
         let value = choices.options.iter().rev().find(|(known, _)| known == id);
-        let Some((_, value)) = value else { continue };
-        let value = checked(option, id, value)?;
+        let value = match (value, &resolved.model) {
+            (Some((_, value)), _) => checked(option, id, value)?,
+            (None, Some(model)) if id == models::OPTION => {
+                let value = checked(option, id, &OptionValue::Text(model.id.clone()));
+                match (value, model.requested) {
+                    // The option cannot have the manifest's own default, which the linter reports.
+                    (Err(_), false) => continue,
+                    (value, _) => value?,
+                }
+            }
+            _ => continue,
+        };
+        if id == models::OPTION && is_patch(option) {
+            resolved.wire_model = None;
+        }
         if option
             .default()
             .is_some_and(|default| to_json(default) == value)
@@ -238,10 +270,16 @@ fn patch(option: AgentOption, id: &str, value: Json, resolved: &mut ResolvedChoi
             .extend(option.bin_args_append_when_true().map(str::to_owned));
     }
     resolved.env.extend(variables(option.env(), Some(&text)));
-    let has = |key: &str| option.node().has(key);
-    if !has("bin_args_template") && !has("bin_args_append_when_true") && !has("env") {
+    // The model has its own requests.
+    if !is_patch(option) && (id != models::OPTION || resolved.wire_model.is_none()) {
         resolved.wire_options.push((id.to_owned(), value));
     }
+}
+
+/// Whether an option adds arguments or variables.
+fn is_patch(option: AgentOption) -> bool {
+    let has = |key: &str| option.node().has(key);
+    has("bin_args_template") || has("bin_args_append_when_true") || has("env")
 }
 
 fn variables(env: Option<&Node>, value: Option<&str>) -> Vec<(String, String)> {
@@ -348,7 +386,12 @@ fn strategy(bundle: &Bundle, agent: AgentCli, requested: Option<&str>) -> Result
     Ok(strategy)
 }
 
-fn unknown<'k>(code: Code, what: &str, id: &str, known: impl Iterator<Item = &'k str>) -> Error {
+pub(crate) fn unknown<'k>(
+    code: Code,
+    what: &str,
+    id: &str,
+    known: impl Iterator<Item = &'k str>,
+) -> Error {
     let known: Vec<&str> = known.collect();
     let near = known
         .iter()

@@ -39,6 +39,10 @@ pub enum Code {
     OptionUnknown,
     /// The value of an option has the wrong type or is out of range.
     OptionInvalid,
+    /// The manifest does not allow the model, or the agent does not offer it.
+    ModelUnknown,
+    /// The descriptor of an MCP server is invalid.
+    McpServerInvalid,
     /// The agent does not support the requested continuation strategy.
     ContinuationUnsupported,
     /// The manifest declares a capability that its ACP.md or the running agent does not have.
@@ -73,6 +77,12 @@ pub enum Code {
     ProtocolViolation,
     /// The agent responded to a turn with an error.
     TurnFailed,
+    /// A permission request offers no option that the policy `allow` can choose (OD-28).
+    NoAcceptableOption,
+    /// The answer to a question is not one of its options, or does not match its schema.
+    AnswerInvalid,
+    /// No question with this id is open.
+    QuestionUnknown,
     /// The session has used all turns of `session.max_turns`.
     TurnsSpent,
     /// The agent does not know the session to resume.
@@ -121,6 +131,10 @@ impl Code {
             Code::ModeUnknown
                 | Code::OptionUnknown
                 | Code::OptionInvalid
+                | Code::ModelUnknown
+                | Code::McpServerInvalid
+                | Code::AnswerInvalid
+                | Code::QuestionUnknown
                 | Code::ContinuationUnsupported
                 | Code::TurnsSpent
                 | Code::SessionUnknown

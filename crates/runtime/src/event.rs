@@ -47,11 +47,17 @@ pub enum StreamEvent {
         message: String,
         /// The answers to choose from.
         options: Vec<Choice>,
+        /// JSON Schema of an answer with content. Without it, the answer is one of the options.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        schema: Option<Value>,
     },
     /// The turn ended normally.
     TurnEnd {
         /// Why it ended.
         reason: StopReason,
+        /// Tokens and cost of the turn, as the agent reports them (OD-30).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Value>,
     },
     /// The turn ended with an error.
     Error {

@@ -209,8 +209,14 @@ impl Session {
     }
 
     /// Answers a question that came as `agent-prompt`. Returns false if no question with that id is
-    /// open.
+    /// open, or if the answer does not fit it.
     pub fn answer(&self, id: &str, answer: Answer) -> bool {
+        self.respond(id, answer).is_ok()
+    }
+
+    /// Like `answer`, but returns why the answer was not used. A question whose answer does not fit
+    /// stays open.
+    pub fn respond(&self, id: &str, answer: Answer) -> Result<(), Error> {
         self.inner.broker.answer(id, answer)
     }
 
@@ -289,7 +295,10 @@ impl Inner {
         });
         let mut broken = false;
         let last = match ended {
-            Ok(reason) => StreamEvent::TurnEnd { reason },
+            Ok(reason) => StreamEvent::TurnEnd {
+                reason,
+                usage: events.take_usage(),
+            },
             Err(error) => {
                 let _ = self.context.audit.record("turn.end", entry);
                 broken = matches!(error.code, Code::AgentExited | Code::ProtocolViolation);

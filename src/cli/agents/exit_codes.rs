@@ -30,6 +30,10 @@ pub fn of(code: Code) -> u8 {
         Code::ModeUnknown
         | Code::OptionUnknown
         | Code::OptionInvalid
+        | Code::ModelUnknown
+        | Code::McpServerInvalid
+        | Code::AnswerInvalid
+        | Code::QuestionUnknown
         | Code::ContinuationUnsupported
         | Code::TurnsSpent
         | Code::SessionUnknown
@@ -40,7 +44,11 @@ pub fn of(code: Code) -> u8 {
             TEMPORARY
         }
         Code::TargetUnknown | Code::ManifestUnreadable => NO_INPUT,
-        Code::TurnFailed | Code::Declined | Code::ToolFailed | Code::OutputInvalid => FINDINGS,
+        Code::TurnFailed
+        | Code::NoAcceptableOption
+        | Code::Declined
+        | Code::ToolFailed
+        | Code::OutputInvalid => FINDINGS,
         Code::StateUnwritable => CANT_CREATE,
     }
 }

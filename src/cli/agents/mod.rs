@@ -19,6 +19,7 @@ mod doctor;
 pub mod effects;
 mod exit_codes;
 pub mod explain;
+mod export;
 mod file_errors;
 mod host;
 mod host_rules;
@@ -103,6 +104,11 @@ pub enum Command {
     Certify(Box<certify::Certify>),
     /// Check the machine mode of a command-line tool with the 13 checks of AOI-CLI
     AoiLint(aoi_lint::AoiLint),
+    /// Write an agent's definition for another host
+    Export {
+        #[command(subcommand)]
+        action: export::ExportAction,
+    },
     /// Forward every line between a client and its agent, and record it
     Record(record::Record),
     /// Replay a recording as the agent or as the client, or check it with suites
@@ -158,6 +164,7 @@ impl Command {
             Command::Auth { action } => auth::run(action, global, out),
             Command::Certify(args) => certify::run(args, global, out),
             Command::AoiLint(args) => aoi_lint::run(args, global, out),
+            Command::Export { action } => export::run(action, out),
             Command::Record(args) => record::run(args, global),
             Command::Replay(args) => replay::run(args, global, out),
             Command::Diff(args) => diff::run(args, global, out),

@@ -301,6 +301,7 @@ pub const ENTRIES: &[Entry] = &[
         writing_options: &["--report-dir"],
         ..read("report render", &[EventType::Result])
     },
+    read("export open-design", &[EventType::Document]),
     read("schema", &[EventType::Document]),
     read("input-schema", &[EventType::Document]),
     read("capabilities", &[EventType::Document]),

@@ -270,13 +270,15 @@ async fn questions_follow_the_permission_policy() {
         assert_eq!(fixture.file("reply"), wanted);
         arm.stop().await;
     }
-    let fixture = fixture(QUESTION).with_permissions(Permissions::Ask);
+    let form = QUESTION.replace(r#","options"#, r#","schema":{"type":"object"},"options"#);
+    let fixture = fixture(&form).with_permissions(Permissions::Ask);
     let (arm, context) = arm(&fixture);
     ready(&arm, None).await;
     let broker = &fixture.broker;
     let (_, end) = turn_with_events(&arm, &context, "x", |event| async move {
         if let StreamEvent::AgentPrompt { id, .. } = event {
-            assert!(broker.answer(&id, Answer::Content(json!({"a": 1}))));
+            assert!(broker.answer(&id, Answer::Content(json!("text"))).is_err());
+            assert!(broker.answer(&id, Answer::Content(json!({"a": 1}))).is_ok());
         }
     })
     .await;

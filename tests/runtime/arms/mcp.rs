@@ -363,9 +363,13 @@ async fn the_caller_may_answer_or_cancel() {
     let broker = &fixture.broker;
     let (_, end) = turn_with_events(&arm, &context, "go", |event| async move {
         if let StreamEvent::AgentPrompt { id, .. } = event {
-            assert!(broker.answer(&id, Answer::Content(json!({"ok": false}))));
             assert!(
-                !broker.answer(&id, Answer::Declined),
+                broker
+                    .answer(&id, Answer::Content(json!({"ok": false})))
+                    .is_ok()
+            );
+            assert!(
+                broker.answer(&id, Answer::Declined).is_err(),
                 "a question can be answered only once"
             );
         }

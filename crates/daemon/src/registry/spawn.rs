@@ -20,6 +20,7 @@ use agentproto_runtime::bundle::Bundle;
 use agentproto_runtime::choices::{Choices, OptionValue};
 use agentproto_runtime::context::{Context, ContextOptions};
 use agentproto_runtime::interact::Headless;
+use agentproto_runtime::mcp_servers::McpServer;
 
 /// Maximum length of a label in bytes.
 const MAX_LABEL: usize = 1024;
@@ -112,7 +113,8 @@ impl Registry {
         }
         entry.set_masks(context.masks.clone());
         self.mask_secrets(&entry);
-        let agent = Agent::load(context, agent_options(&request))?;
+        let options = agent_options(&request, mcp_servers(&request, principal)?);
+        let agent = Agent::load(context, options)?;
         let prepared = agent.prepare().await?;
         agent.check_sandbox(&prepared)?;
         // From here on the session exists, even if it fails.
@@ -309,17 +311,37 @@ fn internal(why: &str) -> ApiError {
     ApiError::new(500, "internal", format!("internal error: {why}")).hint("please report it")
 }
 
-fn agent_options(request: &SpawnRequest) -> AgentOptions {
+/// The MCP servers of a request. A remote client must not choose which program runs here.
+fn mcp_servers(request: &SpawnRequest, principal: Principal) -> Result<Vec<McpServer>, ApiError> {
+    let list = serde_json::Value::from(request.mcp_servers.clone());
+    let servers = McpServer::parse(&list)?;
+    let program = servers.iter().find(|server| server.is_program());
+    match (program, principal) {
+        (Some(server), Principal::Remote) => {
+            let what = format!(
+                "the MCP server `{}` is a program, which only local clients may choose",
+                server.name()
+            );
+            Err(ApiError::new(403, "mcp_server_refused", what)
+                .hint("use a server with a `url`, or start the session on the host"))
+        }
+        _ => Ok(servers),
+    }
+}
+
+fn agent_options(request: &SpawnRequest, mcp_servers: Vec<McpServer>) -> AgentOptions {
     let options = request.options.iter().flatten();
     AgentOptions {
         choices: Choices {
             mode: request.mode.clone(),
+            model: request.model.clone(),
             options: options
                 .map(|(id, value)| (id.clone(), OptionValue::Typed(value.clone())))
                 .collect(),
             ..Choices::default()
         },
         permissions: Permissions::Ask,
+        mcp_servers,
         ..AgentOptions::default()
     }
 }

@@ -65,6 +65,7 @@ fn publish(entry: &SessionEntry, session: &Session, event: StreamEvent) {
         id,
         message,
         options,
+        schema,
     } = event
         && session.has_open_question(&id)
     {
@@ -72,6 +73,7 @@ fn publish(entry: &SessionEntry, session: &Session, event: StreamEvent) {
             id,
             message,
             options,
+            schema,
         };
         let data = serde_json::to_value(&question).unwrap_or_default();
         entry.update(|record| record.pending_permissions.push(question));

@@ -282,7 +282,7 @@ pub async fn cancel(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
     let mut lines = vec![line];
     lines.extend(rest.lines());
     let reason = rest.events.iter().find_map(|(event, _)| match event {
-        StreamEvent::TurnEnd { reason } => Some(*reason),
+        StreamEvent::TurnEnd { reason, .. } => Some(*reason),
         _ => None,
     });
     let against = match reason {
@@ -370,6 +370,7 @@ mod tests {
     fn a_turn_has_exactly_one_end() {
         let end = || StreamEvent::TurnEnd {
             reason: StopReason::EndTurn,
+            usage: None,
         };
         let text = || StreamEvent::TextDelta {
             text: "x".to_owned(),

@@ -4,6 +4,7 @@
 pub(crate) mod acp;
 pub mod adapter;
 mod codec;
+mod elicitation;
 mod input;
 #[cfg(test)]
 mod json;
@@ -21,6 +22,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
@@ -36,6 +38,9 @@ pub use proprietary::proprietary;
 /// How long to wait for the exit of an agent that no longer reads. Its exit status and stderr
 /// explain more than the failed write.
 const EXIT_GRACE: Duration = Duration::from_millis(250);
+
+/// Maximum size of usage data, in bytes of JSON.
+const MAX_USAGE: usize = 4096;
 
 /// The future that the methods of [`Arm`] return.
 pub type ArmFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
@@ -170,6 +175,7 @@ pub struct EventSink {
     sink: mpsc::Sender<StreamEvent>,
     audit: Arc<Audit>,
     calls: Arc<ToolCalls>,
+    usage: Arc<Mutex<Option<Value>>>,
 }
 
 impl EventSink {
@@ -179,7 +185,25 @@ impl EventSink {
             sink,
             audit,
             calls: Arc::default(),
+            usage: Arc::default(),
         }
+    }
+
+    /// Keeps the usage data that the agent reports, for the end of the turn. Data of another shape
+    /// or size is ignored.
+    pub fn set_usage(&self, usage: Option<Value>) {
+        let is_usage = |usage: &Value| {
+            usage.as_object().is_some_and(|object| !object.is_empty())
+                && usage.to_string().len() <= MAX_USAGE
+        };
+        if let Some(usage) = usage.filter(is_usage) {
+            *self.usage.lock() = Some(usage);
+        }
+    }
+
+    /// The usage data of the turn, if the agent reported any.
+    pub fn take_usage(&self) -> Option<Value> {
+        self.usage.lock().take()
     }
 
     /// Sends an event. Waits while the reader is slow. A reader that is gone is not an error. Tool

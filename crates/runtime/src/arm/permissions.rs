@@ -9,8 +9,9 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::EventSink;
-use crate::error::Error;
+use crate::error::{Code, Error};
 use crate::event::{Choice, StreamEvent};
+use crate::forms;
 
 /// Who decides questions of the agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,6 +77,10 @@ pub struct AgentQuestion {
     pub message: String,
     /// The answers to choose from.
     pub choices: Vec<Choice>,
+    /// JSON Schema of an answer with content, if the question accepts one.
+    pub schema: Option<Value>,
+    /// Whether the agent asks for permission. If nobody can allow it, the turn fails (OD-28).
+    pub is_permission: bool,
     /// The tool's name, for rules.
     pub tool: String,
     /// The tool's kind, for rules.
@@ -86,7 +91,14 @@ pub struct AgentQuestion {
 #[derive(Clone)]
 pub struct PermissionBroker {
     permissions: Arc<Permissions>,
-    pending: Arc<Mutex<HashMap<String, oneshot::Sender<Answer>>>>,
+    pending: Arc<Mutex<HashMap<String, Pending>>>,
+}
+
+/// An open question: what an answer must match, and where it goes.
+struct Pending {
+    choices: Vec<Choice>,
+    schema: Option<Value>,
+    sender: oneshot::Sender<Answer>,
 }
 
 impl PermissionBroker {
@@ -111,27 +123,36 @@ impl PermissionBroker {
         events: &EventSink,
     ) -> Result<PendingQuestion, Error> {
         let decision = self.decide(&question);
-        let waiting = (decision == Decision::Ask).then(|| self.wait_for(&question.id));
+        let waiting = (decision == Decision::Ask).then(|| self.wait_for(&question));
         events
             .emit(StreamEvent::AgentPrompt {
                 id: question.id.clone(),
                 message: question.message.clone(),
                 options: question.choices.clone(),
+                schema: question.schema.clone(),
             })
             .await?;
         Ok(PendingQuestion {
-            id: question.id,
-            choices: question.choices,
+            question,
             decision,
             waiting,
             events: events.clone(),
         })
     }
 
-    /// Passes on the caller's answer. Returns false if no question with that id is open.
-    pub fn answer(&self, id: &str, answer: Answer) -> bool {
-        let sender = self.pending.lock().remove(id);
-        sender.is_some_and(|sender| sender.send(answer).is_ok())
+    /// Passes on the caller's answer. A question stays open if the answer does not fit it.
+    pub fn answer(&self, id: &str, answer: Answer) -> Result<(), Error> {
+        let mut pending = self.pending.lock();
+        let Some(question) = pending.get(id) else {
+            return Err(unknown_question(id));
+        };
+        question.check(&answer)?;
+        let sender = pending.remove(id).map(|question| question.sender);
+        drop(pending);
+        match sender.is_some_and(|sender| sender.send(answer).is_ok()) {
+            true => Ok(()),
+            false => Err(unknown_question(id)),
+        }
     }
 
     /// Whether a question is waiting for the caller.
@@ -142,8 +163,8 @@ impl PermissionBroker {
     /// Answers all open questions with `Cancelled`.
     pub fn cancel_all(&self) {
         let all = std::mem::take(&mut *self.pending.lock());
-        for sender in all.into_values() {
-            let _ = sender.send(Answer::Cancelled);
+        for question in all.into_values() {
+            let _ = question.sender.send(Answer::Cancelled);
         }
     }
 
@@ -165,17 +186,54 @@ impl PermissionBroker {
         }
     }
 
-    fn wait_for(&self, id: &str) -> oneshot::Receiver<Answer> {
+    fn wait_for(&self, question: &AgentQuestion) -> oneshot::Receiver<Answer> {
         let (sender, receiver) = oneshot::channel();
-        self.pending.lock().insert(id.to_owned(), sender);
+        let pending = Pending {
+            choices: question.choices.clone(),
+            schema: question.schema.clone(),
+            sender,
+        };
+        self.pending.lock().insert(question.id.clone(), pending);
         receiver
+    }
+}
+
+fn unknown_question(id: &str) -> Error {
+    let id: String = id.chars().take(64).collect();
+    Error::new(Code::QuestionUnknown, format!("no open question `{id}`"))
+        .hint("a question is open until it is answered or its turn ends")
+}
+
+impl Pending {
+    /// Checks that an answer is one of the choices, or has the requested content.
+    fn check(&self, answer: &Answer) -> Result<(), Error> {
+        let offered = || {
+            let ids: Vec<&str> = self.choices.iter().map(|c| c.id.as_str()).collect();
+            match (ids.is_empty(), self.schema.is_some()) {
+                (false, _) => format!("the options are {}", ids.join(", ")),
+                (true, true) => "the question asks for content".to_owned(),
+                (true, false) => "the question can only be canceled".to_owned(),
+            }
+        };
+        match (answer, &self.schema) {
+            (Answer::Choice(id), _) if !self.choices.iter().any(|c| c.id == *id) => {
+                let id: String = id.chars().take(64).collect();
+                let what = format!("unknown option `{id}`");
+                Err(Error::new(Code::AnswerInvalid, what).hint(offered()))
+            }
+            (Answer::Content(_), None) => {
+                let what = "the question does not accept content";
+                Err(Error::new(Code::AnswerInvalid, what).hint(offered()))
+            }
+            (Answer::Content(content), Some(schema)) => forms::check(schema, content),
+            _ => Ok(()),
+        }
     }
 }
 
 /// A question that was sent. Dropping it does not answer it.
 pub struct PendingQuestion {
-    id: String,
-    choices: Vec<Choice>,
+    question: AgentQuestion,
     decision: Decision,
     waiting: Option<oneshot::Receiver<Answer>>,
     events: EventSink,
@@ -184,11 +242,11 @@ pub struct PendingQuestion {
 impl PendingQuestion {
     /// Waits for the decision and writes it to the audit log.
     pub async fn answer(self) -> Result<Answer, Error> {
-        let id = self.id;
+        let AgentQuestion { id, choices, .. } = &self.question;
         let by_user = self.decision == Decision::Ask;
         let answer = match (self.decision, self.waiting) {
-            (Decision::Allow, _) => pick(&self.choices, &["allow_once", "allow_always"]),
-            (Decision::Deny, _) => pick(&self.choices, &["reject_once", "reject_always"]),
+            (Decision::Allow, _) => pick(choices, &["allow_once", "allow_always"]),
+            (Decision::Deny, _) => pick(choices, &["reject_once", "reject_always"]),
             (Decision::Ask, Some(waiting)) => waiting.await.unwrap_or(Answer::Cancelled),
             (Decision::Ask, None) => Answer::Cancelled,
         };
@@ -198,14 +256,29 @@ impl PendingQuestion {
             Answer::Declined => "declined",
             Answer::Cancelled => "cancelled",
         };
-        let chosen = self.choices.iter().find(|known| known.id == choice);
+        let chosen = choices.iter().find(|known| known.id == choice);
         let kind = chosen.and_then(|chosen| chosen.kind.as_deref());
         let allowed = match &answer {
             Answer::Choice(_) => !kind.is_some_and(|kind| kind.starts_with("reject")),
             Answer::Content(_) => true,
             Answer::Declined | Answer::Cancelled => false,
         };
-        self.events.answered(&id, choice, by_user, allowed)?;
+        self.events.answered(id, choice, by_user, allowed)?;
+        let is_allowed = self.decision == Decision::Allow;
+        if is_allowed && self.question.is_permission && answer == Answer::Declined {
+            let offered: Vec<&str> = choices.iter().map(|c| c.label.as_str()).collect();
+            let offered = match offered.is_empty() {
+                true => "it offers no options".to_owned(),
+                false => format!("it offers only {}", offered.join(", ")),
+            };
+            let what = format!(
+                "the agent asks for permission, but no option allows it: {offered} ({})",
+                self.question.message
+            );
+            return Err(Error::new(Code::NoAcceptableOption, what).hint(
+                "answer yourself with `--permissions ask`, or report it to the agent's author",
+            ));
+        }
         Ok(answer)
     }
 }
@@ -298,6 +371,8 @@ mod tests {
                 id: "1".into(),
                 message: tool.into(),
                 choices: Vec::new(),
+                schema: None,
+                is_permission: true,
                 tool: tool.into(),
                 kind: None,
             })

@@ -106,7 +106,10 @@ async fn end(turn: &mut Turn) -> StreamEvent {
 }
 
 fn ended(reason: StopReason) -> StreamEvent {
-    StreamEvent::TurnEnd { reason }
+    StreamEvent::TurnEnd {
+        reason,
+        usage: None,
+    }
 }
 
 #[tokio::test]
@@ -172,7 +175,10 @@ async fn a_turn_ends_with_its_last_event_even_if_the_sink_is_still_held() {
         let reason = StopReason::EndTurn;
         for event in [
             text("a hunt"),
-            StreamEvent::TurnEnd { reason },
+            StreamEvent::TurnEnd {
+                reason,
+                usage: None,
+            },
             text("late"),
         ] {
             sink.send(event).await.expect("room");

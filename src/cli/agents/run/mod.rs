@@ -33,6 +33,7 @@ use agentproto_runtime::continuation::{Exchange, with_history};
 use agentproto_runtime::home::Home;
 use agentproto_runtime::install;
 use agentproto_runtime::interact::{Headless, Interact};
+use agentproto_runtime::mcp_servers::McpServer;
 use agentproto_runtime::observe::Observer;
 use agentproto_runtime::session::Session;
 use agentproto_runtime::{Code, Error, StopReason, StreamEvent};
@@ -64,6 +65,12 @@ pub struct Run {
     /// Set an option of the manifest
     #[arg(long, value_name = "ID=VALUE", value_parser = pair)]
     pub option: Vec<(String, String)>,
+    /// Use this model, one of `models.allowed` if the manifest has that list
+    #[arg(long, value_name = "ID")]
+    pub model: Option<String>,
+    /// Offer this MCP server to the agent: a JSON descriptor, or a file with descriptors
+    #[arg(long, value_name = "JSON|FILE")]
+    pub mcp_server: Vec<String>,
     /// Continue a conversation with this strategy, one of `continuation.supported` in the manifest
     #[arg(long, value_name = "ID")]
     pub continuation: Option<String>,
@@ -331,8 +338,14 @@ async fn turn(
     loop {
         if let Some(question) = questions.next(|id| session.has_open_question(id)) {
             output.event(&question)?;
-            if let StreamEvent::AgentPrompt { id, options, .. } = question {
-                ask(id, options, answers.clone());
+            if let StreamEvent::AgentPrompt {
+                id,
+                options,
+                schema,
+                ..
+            } = question
+            {
+                ask(id, options, schema, answers.clone());
             }
         }
         tokio::select! {
@@ -354,15 +367,22 @@ async fn turn(
             note = notes.recv() => output.note(note)?,
             Some((id, answer)) = answered.recv() => {
                 questions.answered();
-                if !session.answer(&id, answer) {
-                    let late = "the question was no longer open; the answer was not used";
-                    output.note(Some(Note::Warning("question_closed".to_owned(), late.to_owned())))?;
+                match session.respond(&id, answer) {
+                    Ok(()) => {}
+                    Err(error) if error.code == Code::QuestionUnknown => {
+                        let late = "the question was no longer open; the answer was not used";
+                        output.note(Some(Note::Warning("question_closed".to_owned(), late.to_owned())))?;
+                    }
+                    Err(error) => {
+                        output.note(Some(Note::Warning(error.code.as_str().to_owned(), error.message)))?;
+                        session.answer(&id, Answer::Declined);
+                    }
                 }
             }
             event = turn.next() => {
                 let Some(event) = event else { return Ok(()) };
                 match &event {
-                    StreamEvent::TurnEnd { reason } => ended.reason = Some(*reason),
+                    StreamEvent::TurnEnd { reason, .. } => ended.reason = Some(*reason),
                     StreamEvent::Error { code, .. } => {
                         let known = code.parse::<Code>();
                         ended.error_exit = Some(known.map_or(exit::FINDINGS, exit_codes::of));
@@ -459,6 +479,7 @@ fn load(args: &Run, sandbox: SandboxSettings, observer: Arc<dyn Observer>) -> Re
     let from_line = Choices {
         mode: args.mode.clone(),
         continuation: args.continuation.clone(),
+        model: args.model.clone(),
         options: given
             .map(|(id, text)| (id.clone(), OptionValue::Text(text.clone())))
             .collect(),
@@ -477,8 +498,32 @@ fn load(args: &Run, sandbox: SandboxSettings, observer: Arc<dyn Observer>) -> Re
             allow_unverified: args.allow_unverified,
             reinstall: false,
         },
+        mcp_servers: mcp_servers(args)?,
     };
     Agent::load(context, options)
+}
+
+/// The servers of `--mcp-server`.
+fn mcp_servers(args: &Run) -> Result<Vec<McpServer>, Error> {
+    let mut servers = Vec::new();
+    for given in &args.mcp_server {
+        let is_json = given.trim_start().starts_with(['{', '[']);
+        let invalid = |what: String| {
+            let what = match is_json {
+                true => format!("`--mcp-server`: {what}"),
+                false => format!("{given}: {what}"),
+            };
+            Error::new(Code::McpServerInvalid, what)
+                .hint("give a JSON descriptor, or the path of a file that contains descriptors")
+        };
+        let text = match is_json {
+            true => given.clone(),
+            false => std::fs::read_to_string(given).map_err(|e| invalid(e.to_string()))?,
+        };
+        let value = serde_json::from_str(&text).map_err(|e| invalid(e.to_string()))?;
+        servers.extend(McpServer::parse(&value)?);
+    }
+    Ok(servers)
 }
 
 /// Whether the user can be asked at the terminal.

@@ -202,7 +202,7 @@ impl RunOutput for Human<'_> {
                     self.print_note(&format!("  {decision}"));
                 }
             }
-            StreamEvent::TurnEnd { reason } if *reason != StopReason::EndTurn => {
+            StreamEvent::TurnEnd { reason, .. } if *reason != StopReason::EndTurn => {
                 let reason = serde_json::to_value(reason).unwrap_or_default();
                 self.print_note(&format!(
                     "the turn ended: {}",

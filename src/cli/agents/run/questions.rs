@@ -1,10 +1,13 @@
 //! Questions of the agent at the terminal, one at a time: two at once would share an answer.
 
 use std::collections::VecDeque;
+use std::io::Write;
 
+use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
 use agentproto_runtime::arm::permissions::Answer;
+use agentproto_runtime::forms::{self, FieldKind, FormField};
 use agentproto_runtime::{Choice, StreamEvent};
 use agentproto_text::escape_line;
 
@@ -40,18 +43,114 @@ impl Questions {
     }
 }
 
+/// Maximum number of attempts to fill in a form.
+const MAX_ATTEMPTS: usize = 5;
+
 /// Asks at the terminal, in parallel to the events.
-pub fn ask(id: String, options: Vec<Choice>, answers: mpsc::UnboundedSender<(String, Answer)>) {
+pub fn ask(
+    id: String,
+    options: Vec<Choice>,
+    schema: Option<Value>,
+    answers: mpsc::UnboundedSender<(String, Answer)>,
+) {
     std::thread::spawn(move || {
-        for (number, option) in options.iter().enumerate() {
-            eprintln!("  {} {}", number + 1, escape_line(&option.label));
-        }
-        let no = no(&options).map_or_else(|| "no".into(), |option| escape_line(&option.label));
-        eprint!("Your choice [empty = {no}]: ");
-        let mut line = String::new();
-        let _ = std::io::stdin().read_line(&mut line);
-        let _ = answers.send((id, parse_answer(&line, &options)));
+        let form = schema.filter(|schema| !is_offered(schema));
+        let answer = match form {
+            Some(schema) => fill(&schema, read_line).map_or_else(
+                || no(&options).map_or(Answer::Declined, |no| Answer::Choice(no.id.clone())),
+                Answer::Content,
+            ),
+            None => choose(&options),
+        };
+        let _ = answers.send((id, answer));
     });
+}
+
+/// Writes a prompt, and reads a line. `None` at the end of the input.
+fn read_line(prompt: &str) -> Option<String> {
+    eprint!("{prompt}");
+    let _ = std::io::stderr().flush();
+    let mut line = String::new();
+    match std::io::stdin().read_line(&mut line) {
+        Ok(0) | Err(_) => None,
+        Ok(_) => Some(line),
+    }
+}
+
+fn choose(options: &[Choice]) -> Answer {
+    for (number, option) in options.iter().enumerate() {
+        eprintln!("  {} {}", number + 1, escape_line(&option.label));
+    }
+    let no = no(options).map_or_else(|| "no".into(), |option| escape_line(&option.label));
+    let line = read_line(&format!("Your choice [empty = {no}]: ")).unwrap_or_default();
+    parse_answer(&line, options)
+}
+
+/// Whether the options already have every answer: a form without fields, or with one choice.
+fn is_offered(schema: &Value) -> bool {
+    match forms::fields(schema).as_slice() {
+        [] => true,
+        [field] => field.name.is_some() && matches!(field.kind, FieldKind::One(_)),
+        _ => false,
+    }
+}
+
+/// Asks for each field of a form. `None` if the user does not answer it.
+fn fill(schema: &Value, mut read: impl FnMut(&str) -> Option<String>) -> Option<Value> {
+    let fields = forms::fields(schema);
+    if fields.iter().any(|field| field.name.is_some()) {
+        let go_on = read("Fill in the form? [Y/n]: ")?;
+        if go_on.trim().to_ascii_lowercase().starts_with('n') {
+            return None;
+        }
+    }
+    for _ in 0..MAX_ATTEMPTS {
+        let mut content = Value::Object(Map::new());
+        for field in &fields {
+            match (ask_field(field, &mut read)?, &field.name) {
+                (Some(value), Some(name)) => content[name.as_str()] = value,
+                (Some(value), None) => content = value,
+                (None, _) => {}
+            }
+        }
+        match forms::check(schema, &content) {
+            Ok(()) => return Some(content),
+            Err(error) => eprintln!("{}", escape_line(&error.message)),
+        }
+    }
+    None
+}
+
+/// Asks until the line is valid. `None` if the user does not answer.
+fn ask_field(
+    field: &FormField,
+    read: &mut impl FnMut(&str) -> Option<String>,
+) -> Option<Option<Value>> {
+    let mut prompt = String::new();
+    if let Some(description) = &field.description {
+        prompt.push_str(&format!("{}\n", escape_line(description)));
+    }
+    if let FieldKind::One(words) | FieldKind::Many(words) = &field.kind {
+        for (number, (_, label)) in words.iter().enumerate() {
+            prompt.push_str(&format!("  {} {}\n", number + 1, escape_line(label)));
+        }
+    }
+    prompt.push_str(&escape_line(&field.label));
+    let kind = match (&field.kind, &field.default, field.required) {
+        (_, Some(default), _) => format!(" [{}]", escape_line(&default.to_string())),
+        (FieldKind::Boolean, None, _) => " [y/n]".to_owned(),
+        (FieldKind::Many(_), None, _) => " (numbers, separated by commas)".to_owned(),
+        (_, None, false) => " (optional)".to_owned(),
+        (_, None, true) => String::new(),
+    };
+    prompt.push_str(&format!("{kind}: "));
+    for _ in 0..MAX_ATTEMPTS {
+        match field.parse(&read(&prompt)?) {
+            Ok(value) => return Some(value),
+            Err(why) => eprintln!("{why}"),
+        }
+    }
+    None
 }
 
 /// Parses an answer. Anything but the number of a choice means no.
@@ -73,12 +172,14 @@ fn no(options: &[Choice]) -> Option<&Choice> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn question(id: &str) -> StreamEvent {
         StreamEvent::AgentPrompt {
             id: id.to_owned(),
             message: "May I?".to_owned(),
             options: Vec::new(),
+            schema: None,
         }
     }
 
@@ -116,5 +217,49 @@ mod tests {
             assert_eq!(id(no), "n", "{no}");
         }
         assert!(matches!(parse_answer("", &[]), Answer::Declined));
+    }
+
+    /// Fills in a form with these lines.
+    fn filled(schema: &Value, lines: &[&str]) -> Option<Value> {
+        let mut lines = lines.iter();
+        fill(schema, |_| lines.next().map(|line| format!("{line}\n")))
+    }
+
+    #[test]
+    fn a_form_is_filled_in_field_by_field() {
+        let schema = json!({
+            "properties": {
+                "name": { "type": "string", "minLength": 2 },
+                "age": { "type": "integer" },
+                "color": { "enum": ["red", "green"] },
+            },
+            "required": ["name", "color"],
+        });
+        assert!(!is_offered(&schema));
+        let expected = json!({ "name": "Ann", "age": 7, "color": "green" });
+        assert_eq!(filled(&schema, &["", "Ann", "x", "7", "2"]), Some(expected));
+        // Content that does not match is asked for again.
+        let expected = json!({ "name": "Ann", "color": "red" });
+        let lines = ["y", "A", "", "1", "Ann", "", "red"];
+        assert_eq!(filled(&schema, &lines), Some(expected));
+        for declined in [&["n"][..], &[], &["y", "Ann"]] {
+            assert_eq!(filled(&schema, declined), None, "{declined:?}");
+        }
+    }
+
+    #[test]
+    fn free_text_is_one_line() {
+        let schema = json!({ "type": "string" });
+        assert!(!is_offered(&schema));
+        assert_eq!(
+            filled(&schema, &["blue, please"]),
+            Some(json!("blue, please"))
+        );
+        assert_eq!(filled(&schema, &[]), None);
+        // A single choice is offered as options.
+        assert!(is_offered(
+            &json!({ "properties": { "c": { "enum": ["a"] } } })
+        ));
+        assert!(is_offered(&json!({ "type": "object" })));
     }
 }

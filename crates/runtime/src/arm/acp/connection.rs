@@ -7,25 +7,30 @@ use std::time::Duration;
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
     AuthMethod, AuthenticateRequest, CancelNotification, ContentBlock, InitializeResponse,
-    LoadSessionRequest, NewSessionRequest, PromptRequest, ResumeSessionRequest,
-    SessionConfigOption, SessionModeState, StopReason as Stop, TextContent,
+    LoadSessionRequest, LoadSessionResponse, NewSessionRequest, NewSessionResponse, PromptRequest,
+    ResumeSessionRequest, ResumeSessionResponse, SessionConfigOption, SessionModeState,
+    StopReason as Stop, TextContent,
 };
-use agent_client_protocol::{Agent, Error as AcpError};
+use agent_client_protocol::{Agent, Error as AcpError, UntypedMessage};
 use futures::channel::mpsc::UnboundedSender;
 use parking_lot::Mutex;
-use serde_json::json;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::super::EXIT_GRACE;
+use super::prompt::{PromptEnd, PromptOutcome};
 use super::services::Services;
 use super::tap::{Shared, WireEnd};
-use crate::arm::OpenRequest;
 use crate::arm::process::Process;
 use crate::arm::slot::Cancel;
+use crate::arm::{EventSink, OpenRequest};
 use crate::context::Context;
 use crate::error::{Code, Error, STDERR_LABEL};
 use crate::event::StopReason;
+use crate::mcp_servers::McpServer;
 
 /// After this time a canceled turn counts as ended, even if the agent has not ended it (PT-11).
 const AFTER_CANCEL: Duration = Duration::from_millis(900);
@@ -57,6 +62,8 @@ pub struct Opened {
     pub id: String,
     pub modes: Option<SessionModeState>,
     pub options: Vec<SessionConfigOption>,
+    /// The agent's models, if it reports them outside of its options.
+    pub models: Option<Value>,
 }
 
 pub enum OpenError {
@@ -99,6 +106,27 @@ impl Connection {
         }
     }
 
+    /// Opens a session. Also returns the `models` of the response, which the current schema of the
+    /// protocol no longer has, but which agents with `session/set_model` report.
+    async fn open_request<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        request: &impl Serialize,
+    ) -> Result<(T, Option<Value>), Option<AcpError>> {
+        let request = UntypedMessage::new(method, request)?;
+        let answer = self.request(request).await?;
+        let models = answer
+            .get("models")
+            .filter(|models| models.is_object())
+            .cloned();
+        let opened = serde_json::from_value(answer).map_err(|error| {
+            let mut invalid = AcpError::internal_error();
+            invalid.message = format!("its response to {method} is invalid: {error}");
+            invalid
+        })?;
+        Ok((opened, models))
+    }
+
     async fn end_error(&self, during: &str) -> Error {
         match self.shared.over().await {
             WireEnd::Broken(error) => error,
@@ -130,7 +158,11 @@ impl Connection {
         }
     }
 
-    pub async fn open(&self, open: &OpenRequest) -> Result<Opened, OpenError> {
+    pub async fn open(
+        &self,
+        open: &OpenRequest,
+        servers: &[McpServer],
+    ) -> Result<Opened, OpenError> {
         let cwd = self.cwd.clone();
         let open_error = |error: Option<AcpError>, during: &'static str| async move {
             match error {
@@ -139,43 +171,59 @@ impl Connection {
                 None => OpenError::Error(self.end_error(during).await),
             }
         };
-        let Some(id) = &open.resume else {
-            return match self.request(NewSessionRequest::new(cwd)).await {
-                Ok(new) => Ok(Opened {
-                    id: new.session_id.to_string(),
-                    modes: new.modes,
-                    options: new.config_options.unwrap_or_default(),
-                }),
-                Err(error) => Err(open_error(error, "while opening a session").await),
-            };
-        };
-        let during = "while resuming a session";
         let capabilities = self
             .initialized
             .lock()
             .as_ref()
             .map(|i| i.agent_capabilities.clone());
         let capabilities = capabilities.unwrap_or_default();
+        let offered = servers
+            .iter()
+            .map(|server| server.offered_to(&capabilities.mcp_capabilities));
+        let servers: Vec<_> = offered
+            .collect::<Result<_, _>>()
+            .map_err(OpenError::Error)?;
+        let Some(id) = &open.resume else {
+            let during = "while opening a session";
+            let request = NewSessionRequest::new(cwd).mcp_servers(servers);
+            let (new, models) = match self.open_request("session/new", &request).await {
+                Ok(opened) => opened,
+                Err(error) => return Err(open_error(error, during).await),
+            };
+            let new: NewSessionResponse = new;
+            return Ok(Opened {
+                id: new.session_id.to_string(),
+                modes: new.modes,
+                options: new.config_options.unwrap_or_default(),
+                models,
+            });
+        };
+        let during = "while resuming a session";
         // `session/resume` does not replay the conversation. `session/load` does, and the replay is
         // ignored.
         if capabilities.session_capabilities.resume.is_some() {
-            match self
-                .request(ResumeSessionRequest::new(id.clone(), cwd))
-                .await
-            {
-                Ok(resumed) => Ok(Opened {
+            let request = ResumeSessionRequest::new(id.clone(), cwd).mcp_servers(servers);
+            let resumed: Result<(ResumeSessionResponse, _), _> =
+                self.open_request("session/resume", &request).await;
+            match resumed {
+                Ok((resumed, models)) => Ok(Opened {
                     id: id.clone(),
                     modes: resumed.modes,
                     options: resumed.config_options.unwrap_or_default(),
+                    models,
                 }),
                 Err(error) => Err(unknown_session(open_error(error, during).await, id)),
             }
         } else if capabilities.load_session {
-            match self.request(LoadSessionRequest::new(id.clone(), cwd)).await {
-                Ok(loaded) => Ok(Opened {
+            let request = LoadSessionRequest::new(id.clone(), cwd).mcp_servers(servers);
+            let loaded: Result<(LoadSessionResponse, _), _> =
+                self.open_request("session/load", &request).await;
+            match loaded {
+                Ok((loaded, models)) => Ok(Opened {
                     id: id.clone(),
                     modes: loaded.modes,
                     options: loaded.config_options.unwrap_or_default(),
+                    models,
                 }),
                 Err(error) => Err(unknown_session(open_error(error, during).await, id)),
             }
@@ -237,7 +285,12 @@ impl Connection {
         .hint(hint)
     }
 
-    pub async fn turn(&self, session: &str, message: &str) -> Result<StopReason, Error> {
+    pub async fn turn(
+        &self,
+        session: &str,
+        message: &str,
+        events: &EventSink,
+    ) -> Result<StopReason, Error> {
         let prompt = vec![ContentBlock::Text(TextContent::new(message))];
         let prompt = PromptRequest::new(session.to_owned(), prompt);
         let (line, answer) = self.shared.prompt.request(&prompt).map_err(|error| {
@@ -258,24 +311,40 @@ impl Connection {
         let answered = tokio::select! {
             biased;
             answered = &mut answer => answered,
+            error = self.shared.failure() => {
+                let notice = CancelNotification::new(session.to_owned());
+                let _ = self.agent.send_notification(notice);
+                if tokio::time::timeout(AFTER_CANCEL, &mut answer).await.is_err() {
+                    self.leave_turn(answer);
+                }
+                return Err(error);
+            }
             () = cancelled => {
-                *self.stale.lock() = Some(tokio::spawn(async move {
-                    let _ = answer.await;
-                }));
+                self.leave_turn(answer);
                 return Ok(StopReason::Cancelled);
             }
         };
         match answered {
-            Ok(answer) => Ok(match answer.stop_reason {
-                Stop::MaxTokens => StopReason::MaxTokens,
-                Stop::MaxTurnRequests => StopReason::MaxTurnRequests,
-                Stop::Refusal => StopReason::Refusal,
-                Stop::Cancelled => StopReason::Cancelled,
-                _ => StopReason::EndTurn,
-            }),
+            Ok(PromptEnd { response, usage }) => {
+                events.set_usage(usage);
+                Ok(match response.stop_reason {
+                    Stop::MaxTokens => StopReason::MaxTokens,
+                    Stop::MaxTurnRequests => StopReason::MaxTurnRequests,
+                    Stop::Refusal => StopReason::Refusal,
+                    Stop::Cancelled => StopReason::Cancelled,
+                    _ => StopReason::EndTurn,
+                })
+            }
             Err(Some(error)) => Err(response_error(&error, "during the turn")),
             Err(None) => Err(self.end_error("during the turn").await),
         }
+    }
+
+    /// Keeps a turn that ended only on this side, until the agent also ends it.
+    fn leave_turn(&self, answer: impl Future<Output = PromptOutcome> + Send + 'static) {
+        *self.stale.lock() = Some(tokio::spawn(async move {
+            let _ = answer.await;
+        }));
     }
 }
 

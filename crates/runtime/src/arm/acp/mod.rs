@@ -2,6 +2,7 @@
 
 mod connection;
 mod files;
+mod model;
 mod prompt;
 mod services;
 mod tap;
@@ -15,8 +16,9 @@ use std::time::Duration;
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
-    ClientCapabilities, CloseSessionRequest, FileSystemCapabilities, Implementation,
-    InitializeRequest, ListSessionsRequest, SetSessionConfigOptionRequest, SetSessionModeRequest,
+    ClientCapabilities, CloseSessionRequest, ElicitationCapabilities, ElicitationFormCapabilities,
+    ElicitationUrlCapabilities, FileSystemCapabilities, Implementation, InitializeRequest,
+    ListSessionsRequest, SetSessionConfigOptionRequest, SetSessionModeRequest,
 };
 use agent_client_protocol::{Agent, Client, Lines as LineTransport};
 use futures::SinkExt;
@@ -35,6 +37,8 @@ use super::{Arm, ArmFuture, EXIT_GRACE, EventSink, LaunchSpec, Negotiated, OpenR
 use crate::context::Context;
 use crate::error::{Code, Error, stderr_block};
 use crate::event::StopReason;
+use crate::mcp_servers::McpServer;
+use crate::models::ModelChoice;
 use agentproto_sandbox::spawn::{Bounds, Exit};
 
 /// Time limit for closing a session, which is optional: the process is ended anyway.
@@ -45,6 +49,9 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct WireChoices {
     pub mode: Option<String>,
     pub options: Vec<(String, Value)>,
+    pub model: Option<ModelChoice>,
+    /// MCP servers that are offered to the agent.
+    pub mcp_servers: Vec<McpServer>,
 }
 
 pub struct Acp {
@@ -157,7 +164,12 @@ impl Acp {
                     .fs(FileSystemCapabilities::new()
                         .read_text_file(true)
                         .write_text_file(true))
-                    .terminal(true),
+                    .terminal(true)
+                    .elicitation(
+                        ElicitationCapabilities::new()
+                            .form(ElicitationFormCapabilities::new())
+                            .url(ElicitationUrlCapabilities::new()),
+                    ),
             )
             .client_info(Implementation::new("agentproto", env!("CARGO_PKG_VERSION")));
         let answer = connection.ask(request, "during the handshake").await?;
@@ -186,10 +198,11 @@ impl Acp {
 
     async fn open(&self, open: &OpenRequest) -> Result<String, Error> {
         let connection = self.connection()?;
-        let opened = match connection.open(open).await {
+        let servers = &self.choices.mcp_servers;
+        let opened = match connection.open(open, servers).await {
             Err(OpenError::Authenticate) => {
                 connection.authenticate(&self.context).await?;
-                match connection.open(open).await {
+                match connection.open(open, servers).await {
                     Err(OpenError::Authenticate) => {
                         return Err(connection.auth_required(&self.context, None));
                     }
@@ -249,7 +262,10 @@ impl Acp {
             };
             connection.ask(request, "while setting an option").await?;
         }
-        Ok(())
+        match &self.choices.model {
+            Some(model) => model::set(connection, opened, model, &*self.context.observer).await,
+            None => Ok(()),
+        }
     }
 
     async fn turn(&self, message: &str, events: EventSink) -> Result<StopReason, Error> {
@@ -269,8 +285,8 @@ impl Acp {
             )
             .hint("wait, or start a new session"));
         }
-        connection.shared.begin_turn(&session, events);
-        let ended = connection.turn(&session, message).await;
+        connection.shared.begin_turn(&session, events.clone());
+        let ended = connection.turn(&session, message, &events).await;
         connection.shared.end_turn();
         connection.cancel.reset();
         self.broker.cancel_all();

@@ -7,11 +7,19 @@ use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::{PromptRequest, PromptResponse};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
 /// The outcome of a prompt: `Err(None)` if the agent will never respond.
-pub type PromptOutcome = Result<PromptResponse, Option<Error>>;
+pub type PromptOutcome = Result<PromptEnd, Option<Error>>;
+
+/// The response to a prompt. `usage` is still a draft in the protocol, so its shape is not checked.
+#[derive(Debug)]
+pub struct PromptEnd {
+    pub response: PromptResponse,
+    pub usage: Option<Value>,
+}
 
 /// The prompt that waits for its response. Its ids cannot collide with those of the library.
 #[derive(Default)]
@@ -22,7 +30,7 @@ struct State {
     last: u64,
     /// Whether no more messages can arrive from the agent.
     over: bool,
-    waiting: Option<(String, oneshot::Sender<Result<PromptResponse, Error>>)>,
+    waiting: Option<(String, oneshot::Sender<Result<PromptEnd, Error>>)>,
 }
 
 #[derive(Serialize)]
@@ -39,6 +47,12 @@ struct Response<'l> {
     result: Option<&'l RawValue>,
     #[serde(borrow, default)]
     error: Option<&'l RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Usage {
+    #[serde(default)]
+    usage: Option<Value>,
 }
 
 impl PendingPrompt {
@@ -97,7 +111,7 @@ impl PendingPrompt {
     }
 }
 
-fn read(line: &str) -> Result<PromptResponse, Error> {
+fn read(line: &str) -> Result<PromptEnd, Error> {
     let unreadable = |why: String| {
         let mut error = Error::internal_error();
         error.message = format!("its response to session/prompt is invalid: {why}");
@@ -109,7 +123,13 @@ fn read(line: &str) -> Result<PromptResponse, Error> {
         (_, Some(error)) => Err(serde_json::from_str(error.get())
             .unwrap_or_else(|error| unreadable(format!("its `error`: {error}")))),
         (Some(result), None) => {
-            serde_json::from_str(result.get()).map_err(|error| unreadable(error.to_string()))
+            let read = |error: serde_json::Error| unreadable(error.to_string());
+            let response = serde_json::from_str(result.get()).map_err(read)?;
+            let usage: Usage = serde_json::from_str(result.get()).map_err(read)?;
+            Ok(PromptEnd {
+                response,
+                usage: usage.usage,
+            })
         }
         (None, None) => Err(unreadable("it has neither `result` nor `error`".to_owned())),
     }
@@ -157,7 +177,7 @@ mod tests {
         let line = format!(r#"{{"id":"{id}","result":{{"stopReason":"end_turn"}}}}"#);
         assert!(deliver_response(&pending, &line));
         let answered = answer.await.expect("an answer");
-        assert_eq!(answered.stop_reason, StopReason::EndTurn);
+        assert_eq!(answered.response.stop_reason, StopReason::EndTurn);
         assert!(!deliver_response(&pending, &line), "only once");
     }
 

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use agent_client_protocol::v1::Builder;
 use agent_client_protocol::v1::schema::{
-    CreateTerminalRequest, CreateTerminalResponse, KillTerminalRequest, KillTerminalResponse,
-    ReadTextFileRequest, ReadTextFileResponse, ReleaseTerminalRequest, ReleaseTerminalResponse,
+    CreateElicitationRequest, CreateElicitationResponse, CreateTerminalRequest,
+    CreateTerminalResponse, KillTerminalRequest, KillTerminalResponse, ReadTextFileRequest,
+    ReadTextFileResponse, ReleaseTerminalRequest, ReleaseTerminalResponse,
     RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse,
     SelectedPermissionOutcome, TerminalExitStatus, TerminalOutputRequest, TerminalOutputResponse,
     WaitForTerminalExitRequest, WaitForTerminalExitResponse, WriteTextFileRequest,
@@ -20,6 +21,7 @@ use serde_json::{Value, json};
 use super::files::{FileError, Files, Guarded};
 use super::tap::Shared;
 use super::terminals::Terminals;
+use crate::arm::elicitation::{ElicitationResult, Form};
 use crate::arm::permissions::{AgentQuestion, Answer, PermissionBroker};
 use crate::context::Context;
 use crate::event::Choice;
@@ -173,6 +175,8 @@ impl Services {
                     kind: name_of(&option.kind),
                 })
                 .collect(),
+            schema: None,
+            is_permission: true,
             kind: fields.kind.as_ref().and_then(name_of).or(known_kind),
             tool,
         };
@@ -185,8 +189,42 @@ impl Services {
             Ok(Answer::Choice(id)) => {
                 RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(id))
             }
-            Ok(Answer::Content(_) | Answer::Declined | Answer::Cancelled) | Err(_) => {
+            Ok(Answer::Content(_) | Answer::Declined | Answer::Cancelled) => {
                 RequestPermissionOutcome::Cancelled
+            }
+            Err(error) => {
+                shared.fail_turn(error);
+                RequestPermissionOutcome::Cancelled
+            }
+        }
+    }
+
+    /// Asks the user to complete a form or to open a web page.
+    async fn elicitation(
+        &self,
+        params: &Value,
+        broker: &PermissionBroker,
+        shared: &Shared,
+    ) -> Value {
+        let cancel = json!({ "action": "cancel" });
+        let Some(events) = shared.events() else {
+            // Between turns there is no one to ask.
+            return cancel;
+        };
+        let form = Form::new(params);
+        let number = self.questions.fetch_add(1, Ordering::Relaxed);
+        match broker.ask(form.question(number), &events).await {
+            Ok(answer) => match form.result(answer) {
+                ElicitationResult::Accept(None) => json!({ "action": "accept" }),
+                ElicitationResult::Accept(Some(content)) => {
+                    json!({ "action": "accept", "content": content })
+                }
+                ElicitationResult::Decline => json!({ "action": "decline" }),
+                ElicitationResult::Cancel => cancel,
+            },
+            Err(error) => {
+                shared.fail_turn(error);
+                cancel
             }
         }
     }
@@ -312,6 +350,21 @@ pub fn serve(
                 false => Err(no_terminal()),
             }
         }
+    );
+    let elicitations = (Arc::clone(&services), broker.clone(), Arc::clone(&shared));
+    let builder = builder.on_receive_request(
+        async move |request: CreateElicitationRequest, responder, agent| {
+            let (services, broker, shared) = elicitations.clone();
+            agent.spawn(async move {
+                let params = serde_json::to_value(&request).unwrap_or_default();
+                let result = services.elicitation(&params, &broker, &shared).await;
+                let result = serde_json::from_value::<CreateElicitationResponse>(result);
+                let result = result.map_err(|error| internal(&error.to_string()));
+                let _ = responder.respond_with_result(result);
+                Ok(())
+            })
+        },
+        on_receive_request!(),
     );
     builder.on_receive_request(
         async move |request: RequestPermissionRequest, responder, agent| {

@@ -53,6 +53,8 @@ pub struct Shared {
     turn: Mutex<Option<Arc<(String, EventSink)>>>,
     /// The prompt that the agent is working on.
     pub prompt: PendingPrompt,
+    /// An error on this side that ends the turn, such as a question that cannot be answered.
+    failure: watch::Sender<Option<Error>>,
     /// Why no more messages can arrive. Once set, it does not change.
     over: watch::Sender<Option<WireEnd>>,
     first_garbage: Mutex<Option<String>>,
@@ -74,6 +76,7 @@ impl Shared {
         Arc::new(Shared {
             turn: Mutex::new(None),
             prompt: PendingPrompt::default(),
+            failure: watch::channel(None).0,
             over: watch::channel(None).0,
             first_garbage: Mutex::new(None),
             announced: Mutex::default(),
@@ -83,6 +86,7 @@ impl Shared {
     }
 
     pub fn begin_turn(&self, session: &str, events: EventSink) {
+        self.failure.send_replace(None);
         *self.turn() = Some(Arc::new((session.to_owned(), events)));
     }
 
@@ -93,6 +97,21 @@ impl Shared {
     /// The sink for events of the turn that are not updates.
     pub fn events(&self) -> Option<EventSink> {
         self.turn().as_ref().map(|turn| turn.1.clone())
+    }
+
+    /// Ends the current turn with an error.
+    pub fn fail_turn(&self, error: Error) {
+        self.failure.send_replace(Some(error));
+    }
+
+    /// Waits until this side ends the turn with an error.
+    pub async fn failure(&self) -> Error {
+        let mut failure = self.failure.subscribe();
+        let error = failure.wait_for(Option::is_some).await;
+        match error.ok().and_then(|error| error.clone()) {
+            Some(error) => error,
+            None => std::future::pending().await,
+        }
     }
 
     /// Waits until no more messages can arrive.

@@ -91,12 +91,17 @@ pub enum AdapterEvent {
         id: String,
         message: String,
         options: Vec<Choice>,
+        /// JSON Schema of an answer with content.
+        #[serde(default)]
+        schema: Option<Value>,
     },
     TurnEnd {
         reason: StopReason,
         /// Set if the agent reports its id only now.
         #[serde(default)]
         session_id: Option<String>,
+        #[serde(default)]
+        usage: Option<Value>,
     },
     Error {
         message: String,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
+use serde_json::json;
 use tokio::sync::watch;
 
 use super::super::input::Input;
@@ -14,7 +15,8 @@ use super::line::{AdapterCommand, AdapterEvent, AdapterLine, AnswerBody};
 use super::{Pending, reported_error, take};
 use crate::context::Context;
 use crate::error::{Code, Error};
-use crate::event::{Choice, StopReason, StreamEvent};
+use crate::event::{StopReason, StreamEvent};
+use crate::forms;
 use agentproto_sandbox::spawn::{OutputLines, Piece};
 
 /// Maximum number of questions that wait for an answer.
@@ -216,9 +218,34 @@ async fn handle_event(
             id,
             message,
             options,
-        } => return ask(shared, input, current, id, message, options).await,
-        AdapterEvent::TurnEnd { reason, session_id } => {
+            schema,
+        } => {
+            // Without options and schema, the question asks for any text.
+            let free = || options.is_empty().then(|| json!({ "type": "string" }));
+            let question = AgentQuestion {
+                schema: schema
+                    .as_ref()
+                    .and_then(forms::usable)
+                    .cloned()
+                    .or_else(free),
+                is_permission: options.iter().any(|option| option.kind.is_some()),
+                id,
+                tool: message.clone(),
+                message,
+                choices: options,
+                kind: None,
+            };
+            return ask(shared, input, current, question).await;
+        }
+        AdapterEvent::TurnEnd {
+            reason,
+            session_id,
+            usage,
+        } => {
             remember(shared, session_id);
+            if let Some(events) = current.events() {
+                events.set_usage(usage);
+            }
             current.finish(End::Reason(reason));
             return;
         }
@@ -252,9 +279,7 @@ async fn ask(
     shared: &Arc<Shared>,
     input: &Input,
     current: &Arc<CurrentTurn>,
-    id: String,
-    message: String,
-    choices: Vec<Choice>,
+    question: AgentQuestion,
 ) {
     let Some(events) = current.events() else {
         return;
@@ -265,13 +290,7 @@ async fn ask(
             "the adapter asked more than {MAX_QUESTIONS} questions without reading the answers"
         ));
     }
-    let question = AgentQuestion {
-        id: id.clone(),
-        tool: message.clone(),
-        message,
-        choices,
-        kind: None,
-    };
+    let id = question.id.clone();
     let pending = tokio::select! {
         pending = shared.broker.show(question, events) => pending,
         () = current.dropped() => {

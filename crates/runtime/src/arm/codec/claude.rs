@@ -137,7 +137,12 @@ impl Claude {
                 _ => StopReason::EndTurn,
             })
         };
-        LineMeaning::End { session, end }
+        let usage = line.get("usage").cloned();
+        LineMeaning::End {
+            session,
+            end,
+            usage,
+        }
     }
 }
 

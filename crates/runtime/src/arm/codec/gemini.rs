@@ -65,6 +65,7 @@ impl Codec for Gemini {
             "result" => LineMeaning::End {
                 session: None,
                 end: self.result(line),
+                usage: line.get("stats").cloned(),
             },
             _ => LineMeaning::Unknown,
         }

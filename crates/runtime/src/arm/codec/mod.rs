@@ -103,6 +103,8 @@ enum LineMeaning {
     End {
         session: Option<String>,
         end: Result<StopReason, Error>,
+        /// Tokens and cost, as the program reports them.
+        usage: Option<Value>,
     },
 }
 
@@ -260,7 +262,12 @@ impl CodecArm {
                 LineMeaning::Unknown => self.warn_unknown_output(bytes),
                 LineMeaning::Session(id) => self.remember(id, false),
                 LineMeaning::Warning(text) => self.forward_warning(&text),
-                LineMeaning::End { session, end } => {
+                LineMeaning::End {
+                    session,
+                    end,
+                    usage,
+                } => {
+                    events.set_usage(usage);
                     let known = session.or_else(|| self.session_id());
                     if let Some(id) = known {
                         self.remember(id, true);
