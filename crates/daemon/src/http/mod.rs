@@ -30,6 +30,7 @@ pub use guard::{HostNames, Peer};
 pub use limiter::ClientRates;
 use tickets::{LINK_LIFETIME, Purpose, Tickets};
 use token::BearerToken;
+pub(crate) use types::PermissionAnswer;
 
 /// Shared state of the HTTP handlers.
 pub struct AppState {

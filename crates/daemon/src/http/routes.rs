@@ -21,7 +21,6 @@ use super::{AppState, body, openapi, page, sse};
 use crate::error::ApiError;
 use crate::model::{Principal, SpawnRequest};
 use crate::workspaces::Workspaces;
-use agentproto_runtime::arm::permissions::Answer;
 
 /// Default and maximum number of events per page.
 const PAGE: usize = 200;
@@ -226,16 +225,7 @@ async fn permission(
 ) -> RouteResult {
     state.registry.check_known(&id)?;
     let answer: PermissionAnswer = body::read(request, state.timeouts.body).await?;
-    let answer = match (answer.option_id, answer.cancelled.unwrap_or(false)) {
-        (Some(option), false) => Answer::Choice(option),
-        (None, true) => Answer::Cancelled,
-        _ => {
-            return Err(ApiError::bad_request(
-                "exactly one of `optionId` and `\"cancelled\": true` is required",
-            )
-            .hint("the options are in `pendingPermissions` of the session"));
-        }
-    };
+    let answer = answer.into_answer()?;
     state.registry.answer(&id, &question, answer)?;
     Ok(ok(&ActionResult { ok: true, id }))
 }

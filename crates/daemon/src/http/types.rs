@@ -4,7 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::error::ApiError;
 use crate::model::{SessionRecord, SessionStatus};
+use agentproto_runtime::arm::permissions::Answer;
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Sessions")]
@@ -44,9 +46,31 @@ pub struct PermissionAnswer {
     /// Id of one of the offered options.
     #[serde(default)]
     pub option_id: Option<String>,
+    /// Content that matches the question's `schema`.
+    #[serde(default)]
+    pub content: Option<Value>,
     /// True to cancel the question.
     #[serde(default)]
     pub cancelled: Option<bool>,
+}
+
+impl PermissionAnswer {
+    /// The answer, if exactly one field is set.
+    pub fn into_answer(self) -> Result<Answer, ApiError> {
+        match (
+            self.option_id,
+            self.content,
+            self.cancelled.unwrap_or(false),
+        ) {
+            (Some(option), None, false) => Ok(Answer::Choice(option)),
+            (None, Some(content), false) => Ok(Answer::Content(content)),
+            (None, None, true) => Ok(Answer::Cancelled),
+            _ => Err(ApiError::bad_request(
+                "exactly one of `optionId`, `content` and `\"cancelled\": true` is required",
+            )
+            .hint("the options and the schema are in `pendingPermissions` of the session")),
+        }
+    }
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

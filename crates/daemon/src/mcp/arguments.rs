@@ -47,6 +47,11 @@ impl Arguments {
         self.maybe(name, "true or false", Value::as_bool)
     }
 
+    /// A value of any type.
+    pub fn maybe_value(&self, name: &str) -> Option<Value> {
+        self.get(name).cloned()
+    }
+
     /// An integer. Like in JSON Schema, `3.0` is one.
     pub fn maybe_count(
         &self,

@@ -1,5 +1,5 @@
-//! The registry as an MCP server (AIP-46, MCP tools): five tools over streamable HTTP at `/mcp`,
-//! and over stdin and stdout. Tools and HTTP routes do the same on the same registry.
+//! The registry as an MCP server (AIP-46, MCP tools): five tools and two for questions, over
+//! streamable HTTP at `/mcp`, and over stdin and stdout. Tools and HTTP routes do the same on the same registry.
 
 mod arguments;
 mod bundles;
@@ -177,8 +177,9 @@ fn server_info() -> ServerConfig {
         .with_instructions(
             "Runs coding agents on this machine as long-lived sessions (AIP-46). Start one with \
              start_agent_session, send prompts with prompt_agent_session, and read the reply with \
-             get_agent_session_output until its turn-end line. Only one turn runs at a time. Kill \
-             sessions that are no longer needed.",
+             get_agent_session_output until its turn-end line. Only one turn runs at a time. If \
+             the output has an `[awaiting input]` line, answer it with list_agent_questions and \
+             answer_agent_question. Kill sessions that are no longer needed.",
         )
 }
 
@@ -295,7 +296,7 @@ impl ServerHandler for McpServer {
         let info = ToolInfo::find(&request.name, self.options.aliases);
         let info = info.ok_or_else(|| unknown_tool(&request.name))?;
         let arguments = Arguments::new(request.arguments);
-        if request.name == info.alias
+        if info.alias == Some(&*request.name)
             && let Err(error) = reject_unsupported_arguments(&arguments)
         {
             return Ok(error_result(&error).into());

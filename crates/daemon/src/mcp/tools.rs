@@ -1,4 +1,5 @@
-//! The five tools of AIP-46 (A46-MCP-01 to 06): names, arguments, and implementation.
+//! The five tools of AIP-46 (A46-MCP-01 to 06), and two that answer questions of agents: names,
+//! arguments, and implementation.
 
 use std::sync::{Arc, LazyLock};
 
@@ -10,7 +11,8 @@ use serde_json::{Value, json};
 
 use super::arguments::Arguments;
 use crate::error::ApiError;
-use crate::model::{Principal, SessionRecord, SpawnRequest};
+use crate::http::PermissionAnswer;
+use crate::model::{PendingPermission, Principal, SessionRecord, SpawnRequest};
 use crate::registry::{Registry, SessionOutput};
 
 /// Maximum number of lines per request. Older ones are in the event history.
@@ -23,24 +25,26 @@ pub enum Verb {
     List,
     Output,
     Kill,
+    Questions,
+    Answer,
 }
 
 /// How a verb is presented to clients.
 pub struct ToolInfo {
     pub verb: Verb,
-    /// Name in AIP-46.
+    /// Name in AIP-46, or the name of an extension.
     pub name: &'static str,
     /// Name in later AIP texts. Offered only if the host is configured to.
-    pub alias: &'static str,
+    pub alias: Option<&'static str>,
     title: &'static str,
     description: &'static str,
 }
 
-pub const TOOL_INFOS: [ToolInfo; 5] = [
+pub const TOOL_INFOS: [ToolInfo; 7] = [
     ToolInfo {
         verb: Verb::Start,
         name: "start_agent_session",
-        alias: "agent_start",
+        alias: Some("agent_start"),
         title: "Start an agent session",
         description: "Starts an agent on this host and returns its Session. The agent keeps running \
             until the session is killed, so send further prompts instead of starting it again. \
@@ -51,7 +55,7 @@ pub const TOOL_INFOS: [ToolInfo; 5] = [
     ToolInfo {
         verb: Verb::Prompt,
         name: "prompt_agent_session",
-        alias: "agent_prompt",
+        alias: Some("agent_prompt"),
         title: "Prompt an agent session",
         description: "Sends a prompt to a session and returns at once, without the reply. Read \
             the reply with get_agent_session_output. The turn has ended when the output has a \
@@ -61,7 +65,7 @@ pub const TOOL_INFOS: [ToolInfo; 5] = [
     ToolInfo {
         verb: Verb::List,
         name: "list_agent_sessions",
-        alias: "agent_sessions_list",
+        alias: Some("agent_sessions_list"),
         title: "List agent sessions",
         description: "Lists the sessions of this host, oldest first: live sessions, and ended \
             sessions that were not forgotten.",
@@ -69,7 +73,7 @@ pub const TOOL_INFOS: [ToolInfo; 5] = [
     ToolInfo {
         verb: Verb::Output,
         name: "get_agent_session_output",
-        alias: "agent_output",
+        alias: Some("agent_output"),
         title: "Read the output of an agent session",
         description: "Returns the last lines of a session's output (200, or `lastN`) and its \
             status. Prefixes: [thought], [tool], [tool-error], [awaiting input], [error]. \
@@ -79,20 +83,42 @@ pub const TOOL_INFOS: [ToolInfo; 5] = [
     ToolInfo {
         verb: Verb::Kill,
         name: "kill_agent_session",
-        alias: "agent_kill",
+        alias: Some("agent_kill"),
         title: "Kill an agent session",
         description: "Ends a session and its agent, even during a turn. `ok` is false if it had \
             already ended. Its output can still be read.",
     },
+    ToolInfo {
+        verb: Verb::Questions,
+        name: "list_agent_questions",
+        alias: None,
+        title: "List open questions of agents",
+        description: "Lists the questions and permission requests that wait for an answer, of one \
+            session or of all. A turn with an open question goes on only after the answer. Each \
+            question has `options`, or a `schema` for an answer with content, or both. Ask your \
+            user before you allow something.",
+    },
+    ToolInfo {
+        verb: Verb::Answer,
+        name: "answer_agent_question",
+        alias: None,
+        title: "Answer a question of an agent",
+        description: "Answers an open question of list_agent_questions: with `optionId`, one of \
+            its options; with `content`, a value that matches its `schema`; or with \
+            `cancelled: true`. An invalid answer fails with `answer_invalid`, and the question \
+            stays open.",
+    },
 ];
 
-/// Tool names in AIP-46.
-pub const TOOL_NAMES: [&str; 5] = [
+/// Names of all tools, the five of AIP-46 first.
+pub const TOOL_NAMES: [&str; 7] = [
     TOOL_INFOS[0].name,
     TOOL_INFOS[1].name,
     TOOL_INFOS[2].name,
     TOOL_INFOS[3].name,
     TOOL_INFOS[4].name,
+    TOOL_INFOS[5].name,
+    TOOL_INFOS[6].name,
 ];
 
 impl ToolInfo {
@@ -100,7 +126,7 @@ impl ToolInfo {
     pub fn find(name: &str, aliases: bool) -> Option<&'static ToolInfo> {
         TOOL_INFOS
             .iter()
-            .find(|info| info.name == name || (aliases && info.alias == name))
+            .find(|info| info.name == name || (aliases && info.alias == Some(name)))
     }
 
     fn tool(&self, name: &'static str) -> Tool {
@@ -111,11 +137,15 @@ impl ToolInfo {
     }
 }
 
-/// The tools of AIP-46 in its order, followed by their aliases. Built once.
+/// The tools of AIP-46 in its order and the extensions, followed by the aliases. Built once.
 static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
     let names = TOOL_INFOS.iter().map(|info| info.tool(info.name));
     names
-        .chain(TOOL_INFOS.iter().map(|info| info.tool(info.alias)))
+        .chain(
+            TOOL_INFOS
+                .iter()
+                .filter_map(|info| Some(info.tool(info.alias?))),
+        )
         .collect()
 });
 
@@ -135,7 +165,24 @@ struct ToolSessions {
     sessions: Vec<SessionRecord>,
 }
 
-/// Result of a prompt or a kill.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Questions")]
+struct ToolQuestions {
+    questions: Vec<ToolQuestion>,
+}
+
+/// An open question and its session.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Question")]
+struct ToolQuestion {
+    session_id: String,
+    adapter_slug: String,
+    #[serde(flatten)]
+    question: PendingPermission,
+}
+
+/// Result of a prompt, a kill or an answer.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Done")]
@@ -200,6 +247,17 @@ impl Verb {
                 &["sessionId"],
             ),
             Verb::Kill => (json!({ "sessionId": session() }), &["sessionId"]),
+            Verb::Questions => (json!({ "sessionId": session() }), &[]),
+            Verb::Answer => (
+                json!({
+                    "sessionId": session(),
+                    "questionId": { "type": "string", "description": "`id` of the question" },
+                    "optionId": { "type": "string", "description": "`id` of one of its options" },
+                    "content": { "description": "Answer that matches the question's `schema`" },
+                    "cancelled": { "type": "boolean", "description": "True to cancel the question" },
+                }),
+                &["sessionId", "questionId"],
+            ),
         };
         let mut schema = JsonObject::new();
         schema.insert("type".to_owned(), json!("object"));
@@ -215,7 +273,8 @@ impl Verb {
             Verb::Start => schema_for_output::<SessionRecord>(),
             Verb::List => schema_for_output::<ToolSessions>(),
             Verb::Output => schema_for_output::<SessionOutput>(),
-            Verb::Prompt | Verb::Kill => schema_for_output::<ToolDone>(),
+            Verb::Questions => schema_for_output::<ToolQuestions>(),
+            Verb::Prompt | Verb::Kill | Verb::Answer => schema_for_output::<ToolDone>(),
         };
         let mut schema = Value::Object(schema.as_ref().clone());
         without_formats(&mut schema);
@@ -228,14 +287,16 @@ impl Verb {
     /// Hints for clients that ask their user before a call. An agent may do anything, so starting
     /// and prompting one counts as destructive and open-world.
     fn annotations(self, title: &str) -> ToolAnnotations {
-        let read_only = matches!(self, Verb::List | Verb::Output);
+        let read_only = matches!(self, Verb::List | Verb::Output | Verb::Questions);
         let hints = ToolAnnotations::with_title(title).read_only(read_only);
         match self {
-            Verb::List | Verb::Output => hints.destructive(false).idempotent(true),
-            Verb::Start | Verb::Prompt => hints.destructive(true).idempotent(false),
+            Verb::List | Verb::Output | Verb::Questions => {
+                hints.destructive(false).idempotent(true)
+            }
+            Verb::Start | Verb::Prompt | Verb::Answer => hints.destructive(true).idempotent(false),
             Verb::Kill => hints.destructive(true).idempotent(true),
         }
-        .open_world(matches!(self, Verb::Start | Verb::Prompt))
+        .open_world(matches!(self, Verb::Start | Verb::Prompt | Verb::Answer))
     }
 
     /// Runs the tool. Errors are the same as over HTTP (A46-MCP-07).
@@ -282,6 +343,38 @@ impl Verb {
                 let session_id = arguments.text("sessionId")?;
                 let ok = registry.kill(&session_id).await?;
                 serde_json::to_value(ToolDone { ok, session_id })
+            }
+            Verb::Questions => {
+                let sessions = match arguments.maybe_text("sessionId")? {
+                    Some(id) => vec![registry.get(&id)?],
+                    None => registry.list(true),
+                };
+                let questions = sessions.into_iter().flat_map(|session| {
+                    let (session_id, adapter_slug) = (session.id, session.adapter_slug);
+                    let questions = session.pending_permissions.into_iter();
+                    questions.map(move |question| ToolQuestion {
+                        session_id: session_id.clone(),
+                        adapter_slug: adapter_slug.clone(),
+                        question,
+                    })
+                });
+                serde_json::to_value(ToolQuestions {
+                    questions: questions.collect(),
+                })
+            }
+            Verb::Answer => {
+                let session_id = arguments.text("sessionId")?;
+                let question = arguments.text("questionId")?;
+                let answer = PermissionAnswer {
+                    option_id: arguments.maybe_text("optionId")?,
+                    content: arguments.maybe_value("content"),
+                    cancelled: arguments.maybe_flag("cancelled")?,
+                };
+                registry.answer(&session_id, &question, answer.into_answer()?)?;
+                serde_json::to_value(ToolDone {
+                    ok: true,
+                    session_id,
+                })
             }
         };
         done.map_err(|e| {

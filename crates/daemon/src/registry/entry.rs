@@ -17,6 +17,7 @@ use crate::project::{OutputLine, Projector};
 use crate::ring::{Channel, ItemKind};
 use crate::store::{SessionLog, SessionsFile};
 use agentproto_runtime as runtime;
+use agentproto_runtime::Code;
 use agentproto_runtime::arm::permissions::Answer;
 use agentproto_runtime::observe::{Observer, Stage};
 use agentproto_sandbox::spawn::Exit;
@@ -343,9 +344,12 @@ impl SessionEntry {
                 .hint(format!("the options are {}", offered.join(", "))));
         }
         let session = self.agent().ok_or_else(closed)?;
-        if !session.answer(question, answer) {
-            return Err(closed());
-        }
+        session
+            .respond(question, answer)
+            .map_err(|error| match error.code {
+                Code::QuestionUnknown => closed(),
+                _ => error.into(),
+            })?;
         self.close_question(question);
         Ok(())
     }

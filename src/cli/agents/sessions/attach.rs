@@ -15,6 +15,7 @@ use crate::cli::{Failure, Outcome, io_failure, signals, terminal};
 use crate::exit;
 use agentproto_report::aoi::{Emitter, object};
 use agentproto_report::event::EventType;
+use agentproto_runtime::forms::{self, FormField};
 use agentproto_text::escape_output;
 
 /// Maximum number of attempts to reopen a broken stream.
@@ -369,7 +370,10 @@ impl Attached<'_> {
             self.line(&text, Some("33"))?;
         }
         if self.at_terminal {
-            eprintln!("enter a number, or 0 to choose none of them");
+            match form(&question) {
+                Some(fields) => eprintln!("{}", form_hint(&fields)),
+                None => eprintln!("enter a number, or 0 to choose none of them"),
+            }
         }
         Ok(())
     }
@@ -396,9 +400,15 @@ impl Attached<'_> {
         let selected = number
             .and_then(|n| n.checked_sub(1))
             .and_then(|n| options(question).get(n));
-        let body = match (number, selected) {
-            (Some(0), _) => json!({ "cancelled": true }),
-            (_, Some(option)) => json!({ "optionId": option["id"] }),
+        let content = form(question).map(|fields| form_content(&fields, text));
+        let body = match (number, selected, content) {
+            (Some(0), ..) => json!({ "cancelled": true }),
+            (_, Some(option), _) => json!({ "optionId": option["id"] }),
+            (_, _, Some(Ok(content))) => json!({ "content": content }),
+            (_, _, Some(Err(why))) => {
+                eprintln!("{why}");
+                return Ok(());
+            }
             _ => {
                 eprintln!(
                     "the agent waits for an answer first: enter one of the numbers above, or 0"
@@ -409,6 +419,12 @@ impl Attached<'_> {
         let id = question["id"].as_str().unwrap_or_default();
         let path = self.path(&format!("permissions/{}", percent_encode(id)));
         let answered = self.client.post(&path, &body);
+        if let Err(failure) = &answered
+            && failure.code == exit::USAGE
+        {
+            // The answer does not match the form, and the question is still open.
+            return answered.map(drop).or_else(print_or_fail);
+        }
         self.questions.retain(|q| q["id"] != question["id"]);
         answered.map(|_| ()).or_else(print_or_fail)?;
         self.show_question()
@@ -442,6 +458,43 @@ impl Attached<'_> {
                 let _ = print_or_fail(failure);
             }
         }
+    }
+}
+
+/// The fields of a question that asks for content.
+fn form(question: &Value) -> Option<Vec<FormField>> {
+    let fields = forms::fields(question.get("schema")?);
+    (!fields.is_empty()).then_some(fields)
+}
+
+fn form_hint(fields: &[FormField]) -> String {
+    match fields {
+        [field] => format!(
+            "enter a number, or the answer ({}), or 0 to cancel",
+            escape_output(&field.label)
+        ),
+        fields => {
+            let names = fields.iter().filter_map(|field| field.name.as_deref());
+            let names: Vec<&str> = names.collect();
+            format!(
+                "enter a number, or a JSON object with {}, or 0 to cancel",
+                escape_output(&names.join(", "))
+            )
+        }
+    }
+}
+
+/// The content of a form from one line: the value of its only field, or a JSON object.
+fn form_content(fields: &[FormField], text: &str) -> Result<Value, String> {
+    match fields {
+        [field] if !text.starts_with('{') => {
+            let value = field.parse(text)?.unwrap_or_default();
+            Ok(match &field.name {
+                Some(name) => json!({ name.as_str(): value }),
+                None => value,
+            })
+        }
+        _ => serde_json::from_str(text).map_err(|_| form_hint(fields)),
     }
 }
 

@@ -44,6 +44,7 @@ const questions = {
       el("p", { class: "question-title", id: titleId },
         el("span", { class: "kind" }, count > 1 ? `Question ${at + 1} of ${count}` : "Question"),
         el("span", { class: "question-text", dir: "auto" }, bounded(clean(question.message), 4000))),
+      this.form(question),
       el("div", { class: "question-buttons" }, ...buttons),
       el("p", { class: "problem", role: "alert", hidden: true }));
     if (!this.seen.has(question.id)) {
@@ -52,6 +53,34 @@ const questions = {
       setTimeout(() => card.classList.remove("fresh"), NEW_CARD_DELAY);
     }
     return card;
+  },
+
+  /** A form for the fields of the question's schema, or null if its options have every answer. */
+  form(question) {
+    const schema = question.schema;
+    if (!schema) return null;
+    const isObject = schema.properties || (schema.type ?? "object") === "object";
+    const fields = isObject ? Object.entries(schema.properties || {}) : [["", schema]];
+    const isChoice = fields.length === 1 && isObject && formWords(fields[0][1]);
+    if (!fields.length || isChoice) return null;
+    const required = new Set(isObject ? schema.required || [] : [""]);
+    const inputs = fields.map(([name, property]) => [name, property, formInput(property, required.has(name))]);
+    const labels = inputs.map(([name, property, input]) => el("label", {},
+      el("span", { dir: "auto" }, bounded(oneLine(property.title || name || "Answer"), 200) + (required.has(name) ? "" : " (optional)")),
+      input,
+      property.description ? el("small", { dir: "auto" }, bounded(clean(property.description), 1000)) : null));
+    return el("form", {
+      class: "question-form",
+      onsubmit: event => {
+        event.preventDefault();
+        const content = {};
+        for (const [name, property, input] of inputs) {
+          const value = formValue(property, input);
+          if (value !== undefined) content[name] = value;
+        }
+        this.answer(question, { content: isObject ? content : content[""] ?? "" }, "form sent");
+      },
+    }, ...labels, el("button", { type: "submit", class: "allow" }, "Send the answer"));
   },
 
   /** Answers with the keys 1 to 9. */
@@ -86,6 +115,39 @@ const questions = {
     detail.refresh();
   },
 };
+
+/** The words that a field may have, as pairs of value and title. */
+function formWords(property) {
+  const titled = property.oneOf || property.anyOf;
+  if (Array.isArray(property.enum)) return property.enum.map((value, n) => [value, property.enumNames?.[n] || value]);
+  return Array.isArray(titled) ? titled.map(one => [one.const, one.title || one.const]) : null;
+}
+
+function formInput(property, isRequired) {
+  const many = property.type === "array" && formWords(property.items || {});
+  const words = many || formWords(property);
+  if (words) {
+    const chosen = [].concat(property.default ?? []);
+    const options = words.map(([value, title]) => el("option", { value: String(value), selected: chosen.includes(value) }, bounded(oneLine(String(title)), 200)));
+    if (!many && !chosen.length) options.unshift(el("option", { value: "" }, ""));
+    return el("select", { multiple: Boolean(many), required: isRequired }, ...options);
+  }
+  if (property.type === "boolean") return el("input", { type: "checkbox", checked: property.default === true });
+  const isNumber = property.type === "integer" || property.type === "number";
+  const types = { email: "email", uri: "url", date: "date" };
+  const input = el("input", { type: isNumber ? "number" : types[property.format] || "text", required: isRequired, autocomplete: "off" });
+  if (isNumber) input.step = property.type === "integer" ? "1" : "any";
+  if (property.default !== undefined) input.value = String(property.default);
+  return input;
+}
+
+/** The value of a field, or undefined if it is left empty. The host checks it. */
+function formValue(property, input) {
+  if (input.type === "checkbox") return input.checked;
+  if (input.multiple) return [...input.selectedOptions].map(option => option.value);
+  if (input.value === "") return undefined;
+  return input.type === "number" ? Number(input.value) : input.value;
+}
 
 function isWriting() {
   const node = document.activeElement;
