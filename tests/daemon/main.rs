@@ -4,6 +4,7 @@
 #![cfg(target_os = "linux")]
 
 mod clients;
+mod conversations;
 mod crowd;
 mod dashboard;
 mod host;

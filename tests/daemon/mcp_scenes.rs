@@ -6,12 +6,14 @@ use serde_json::{Value, json};
 
 use super::mcp_client::{Door, Place};
 
-pub const TOOLS: [&str; 5] = [
+pub const TOOLS: [&str; 7] = [
     "start_agent_session",
     "prompt_agent_session",
     "list_agent_sessions",
     "get_agent_session_output",
     "kill_agent_session",
+    "list_agent_questions",
+    "answer_agent_question",
 ];
 
 pub const ALIASES: [&str; 5] = [
@@ -44,7 +46,7 @@ pub fn the_tools(door: &mut impl Door) {
     wanted.sort_unstable();
     names.sort_unstable();
     assert_eq!(names, wanted);
-    let inputs: [(&str, &[&str], &[&str]); 5] = [
+    let inputs: [(&str, &[&str], &[&str]); 7] = [
         (
             "start_agent_session",
             &["adapter", "cwd", "label", "prompt", "workspaceSlug"],
@@ -62,6 +64,18 @@ pub fn the_tools(door: &mut impl Door) {
             &["sessionId"],
         ),
         ("kill_agent_session", &["sessionId"], &["sessionId"]),
+        ("list_agent_questions", &["sessionId"], &[]),
+        (
+            "answer_agent_question",
+            &[
+                "cancelled",
+                "content",
+                "optionId",
+                "questionId",
+                "sessionId",
+            ],
+            &["sessionId", "questionId"],
+        ),
     ];
     for (name, all, required) in inputs {
         let tool = &tools[name];
@@ -77,7 +91,10 @@ pub fn the_tools(door: &mut impl Door) {
             jsonschema::validator_for(schema).unwrap_or_else(|e| panic!("{name}: {e}"));
         }
         let hints = &tool["annotations"];
-        let reads = matches!(name, "list_agent_sessions" | "get_agent_session_output");
+        let reads = matches!(
+            name,
+            "list_agent_sessions" | "get_agent_session_output" | "list_agent_questions"
+        );
         assert_eq!(hints["readOnlyHint"], reads, "{name}");
         assert_eq!(hints["destructiveHint"], !reads, "{name}");
         assert!(tool["description"].as_str().is_some_and(|d| d.len() > 40));
@@ -169,6 +186,66 @@ pub fn a_life(door: &mut impl Door, place: &Place) -> String {
     let ends = ends.filter(|l| l.as_str().is_some_and(|l| l.starts_with("── turn-end")));
     assert_eq!(ends.count(), 3, "{output}");
     id
+}
+
+/// An MCP client answers a permission request and a form of an agent.
+pub fn questions(door: &mut impl Door, place: &Place) {
+    let tools = listed(door);
+    let started = door.done(
+        "start_agent_session",
+        json!({ "adapter": "mock-acp", "cwd": place.work(), "prompt": "ask for permission" }),
+    );
+    let id = started["id"].as_str().expect("an id").to_owned();
+    let open = |door: &mut dyn FnMut() -> Value| {
+        for _ in 0..600 {
+            let listed = door();
+            if let Some(question) = listed["questions"].get(0) {
+                return question.clone();
+            }
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        panic!("no question");
+    };
+    let question = open(&mut || {
+        let listed = door.done("list_agent_questions", json!({}));
+        fits(&tools, "list_agent_questions", &listed);
+        listed
+    });
+    assert_eq!(question["sessionId"], id.as_str());
+    let options = question["options"].as_array().expect("options");
+    let allow = options.iter().find(|option| option["kind"] == "allow_once");
+    let answer = json!({ "sessionId": id, "questionId": question["id"], "optionId": allow.expect("offered")["id"] });
+    let done = door.done("answer_agent_question", answer.clone());
+    fits(&tools, "answer_agent_question", &done);
+    let lines = door.turns(&id, 1);
+    assert!(
+        lines.iter().any(|line| line == "You allowed it."),
+        "{lines:?}"
+    );
+    assert_eq!(
+        door.refused("answer_agent_question", answer)["code"],
+        "permission_not_found"
+    );
+    door.done(
+        "prompt_agent_session",
+        json!({ "sessionId": id, "prompt": "ask a question" }),
+    );
+    let question = open(&mut || door.done("list_agent_questions", json!({ "sessionId": id })));
+    assert_eq!(question["schema"]["properties"]["color"]["type"], "string");
+    let wrong = json!({ "sessionId": id, "questionId": question["id"], "content": { "color": 7 } });
+    assert_eq!(
+        door.refused("answer_agent_question", wrong)["code"],
+        "answer_invalid"
+    );
+    let right =
+        json!({ "sessionId": id, "questionId": question["id"], "content": { "color": "blue" } });
+    door.done("answer_agent_question", right);
+    let lines = door.turns(&id, 2);
+    assert!(
+        lines.iter().any(|line| line == "You like blue."),
+        "{lines:?}"
+    );
+    door.done("kill_agent_session", json!({ "sessionId": id }));
 }
 
 fn has(list: &Value, id: &str) -> bool {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::mcp_client::{Client, Door, HANG, Place};
-use super::mcp_scenes::{ALIASES, TOOLS, a_life, listed, the_tools, wrong_calls};
+use super::mcp_scenes::{ALIASES, TOOLS, a_life, listed, questions, the_tools, wrong_calls};
 
 #[test]
 fn tools_and_a_whole_session() {
@@ -14,6 +14,7 @@ fn tools_and_a_whole_session() {
     let mut client = place.client(&[]);
     the_tools(&mut client);
     a_life(&mut client, &place);
+    questions(&mut client, &place);
     let ended = client.close();
     assert_eq!(ended.status.code(), Some(0), "{}", ended.stderr);
     assert!(ended.rest.is_empty(), "{:?}", ended.rest);

@@ -97,6 +97,16 @@ fn unknown_choices_are_refused_before_anything_runs() {
             "",
         ),
         (
+            &["--continuation", "pinned-session"],
+            "CONTINUATION_UNSUPPORTED",
+            "--conversation",
+        ),
+        (
+            &["--continuation", "none", "--transcript", "x"],
+            "CONTINUATION_UNSUPPORTED",
+            "",
+        ),
+        (
             &["--continuation", "none", "--resume", "x"],
             "CONTINUATION_UNSUPPORTED",
             "",

@@ -109,6 +109,12 @@ pub struct SessionRecord {
     /// The ended session that this one continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumed_from: Option<String>,
+    /// Name of the conversation that the session belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<String>,
+    /// The continuation strategy that the client chose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continuation: Option<String>,
     /// Open questions of the agent. A question is open until it is answered or the turn ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending_permissions: Vec<PendingPermission>,
@@ -188,6 +194,39 @@ pub struct SpawnRequest {
     /// An ended session of this host to continue. Its agent must be resumable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<String>,
+    /// One of the manifest's continuation strategies. `none` and `transcript` allow one turn per
+    /// session. Without it, the session stays open for further turns (AIP-46).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continuation: Option<String>,
+    /// Name of a conversation. A live session of the same conversation is used again. Needs
+    /// `pinned-session`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<String>,
+    /// The operator that the conversation belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operator: Option<String>,
+    /// Earlier messages, oldest first, that are put before the first prompt. Needs `transcript`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<HistoryMessage>,
+}
+
+/// An earlier message of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HistoryMessage {
+    /// Who wrote it.
+    pub role: HistoryRole,
+    /// The message.
+    pub text: String,
+}
+
+/// Who wrote a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum HistoryRole {
+    /// The user.
+    User,
+    /// The agent.
+    Agent,
 }
 
 /// Who sends a request (A46-SEC-06).

@@ -144,6 +144,8 @@ pub struct Channel {
     epoch: u64,
     ring: Mutex<Ring>,
     tip: watch::Sender<Tip>,
+    /// Number of readers that follow the session.
+    watchers: watch::Sender<usize>,
     log: SessionLog,
 }
 
@@ -161,8 +163,14 @@ impl Channel {
                 first_unflushed: None,
             }),
             tip: watch::Sender::new(Tip { next, over }),
+            watchers: watch::Sender::new(0),
             log,
         })
+    }
+
+    /// Number of readers that follow the session, and its changes.
+    pub fn watchers(&self) -> watch::Receiver<usize> {
+        self.watchers.subscribe()
     }
 
     fn ring(&self) -> MutexGuard<'_, Ring> {
@@ -350,6 +358,7 @@ impl Channel {
                 None => (first.min(next), true),
             },
         };
+        self.watchers.send_modify(|count| *count += 1);
         Follower {
             channel: Arc::clone(self),
             tip,
@@ -437,6 +446,12 @@ pub struct Follower {
     /// Whether an unknown number of items is missing before `at`.
     gap: bool,
     started: bool,
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.channel.watchers.send_modify(|count| *count -= 1);
+    }
 }
 
 impl Follower {

@@ -44,6 +44,10 @@ pub struct AgentOptions {
     pub turn_timeout: Option<Duration>,
     /// How a missing program is installed.
     pub install: install::InstallOptions,
+    /// Idle limit instead of the manifest's, or `None` to use the manifest's.
+    pub idle_limit: Option<Duration>,
+    /// Maximum number of turns per session, if the manifest's limit is not lower.
+    pub max_turns: Option<u64>,
     /// MCP servers that are offered to the agent, in addition to those of the manifest.
     pub mcp_servers: Vec<McpServer>,
 }
@@ -56,6 +60,8 @@ impl Default for AgentOptions {
             handshake_timeout: Duration::from_secs(30),
             turn_timeout: None,
             install: install::InstallOptions::default(),
+            idle_limit: None,
+            max_turns: None,
             mcp_servers: Vec::new(),
         }
     }
@@ -378,8 +384,10 @@ impl Agent {
             ms.and_then(|ms| u64::try_from(ms).ok())
                 .map(Duration::from_millis)
         };
-        let mut idle =
-            millis(session.and_then(|s| s.idle_timeout_ms())).unwrap_or(DEFAULT_IDLE_TIMEOUT);
+        // An ephemeral session ends with its client, so its own limit has no effect.
+        let declared = session.filter(|s| s.mode() != Some("ephemeral"));
+        let declared = millis(declared.and_then(|s| s.idle_timeout_ms()));
+        let mut idle = declared.unwrap_or(DEFAULT_IDLE_TIMEOUT);
         let pinned = || agent?.continuation()?.pinned_session()?.idle_timeout_ms();
         if self.choices.strategy == Strategy::PinnedSession
             && let Some(other) = millis(pinned())
@@ -387,13 +395,17 @@ impl Agent {
             // One process has two idle limits: the shorter one applies (A45-SESS-02, A45-CONT-12).
             idle = idle.min(other);
         }
+        if let Some(own) = self.options.idle_limit {
+            idle = own;
+        }
         if let Some(other) = self.idle {
             idle = idle.min(other);
         }
         let turns = session.and_then(|s| s.max_turns());
+        let turns = turns.and_then(|n| u64::try_from(n).ok());
         SessionLimits {
             idle,
-            max_turns: turns.and_then(|n| u64::try_from(n).ok()),
+            max_turns: turns.into_iter().chain(self.options.max_turns).min(),
             turn_timeout: self.options.turn_timeout,
         }
     }

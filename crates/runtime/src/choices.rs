@@ -359,7 +359,14 @@ fn checked(option: AgentOption, id: &str, value: &OptionValue) -> Result<Json, E
 
 fn strategy(bundle: &Bundle, agent: AgentCli, requested: Option<&str>) -> Result<Strategy, Error> {
     let declared = agent.continuation();
-    let supported: Vec<&str> = declared.map_or_else(|| vec!["none"], |c| c.supported().collect());
+    // Without `continuation`, a resumable agent can still be resumed (A45-SESS-07).
+    let resumable = agent.capabilities().and_then(|c| c.resumable()) == Some(true);
+    let is_durable = agent.session().and_then(|s| s.mode()) == Some("resumable");
+    let supported: Vec<&str> = match declared {
+        Some(declared) => declared.supported().collect(),
+        None if resumable || is_durable => vec!["none", "native-resume"],
+        None => vec!["none"],
+    };
     let id = requested.or_else(|| declared?.default()).unwrap_or("none");
     if !supported.contains(&id) {
         return Err(Error::new(
@@ -374,8 +381,7 @@ fn strategy(bundle: &Bundle, agent: AgentCli, requested: Option<&str>) -> Result
             format!("unknown continuation `{id}`"),
         ));
     };
-    let resumable = agent.capabilities().and_then(|c| c.resumable()) == Some(true);
-    if strategy == Strategy::NativeResume && !resumable {
+    if strategy == Strategy::NativeResume && !resumable && declared.is_some() {
         let node = declared.map_or(bundle.root(), |c| c.node());
         return Err(bundle.error_at(
             Code::CapabilityMismatch,

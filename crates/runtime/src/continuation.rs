@@ -122,7 +122,7 @@ impl Pins {
 
     /// A45-CONT-04: uses the same process, unless it exited or was started with other choices.
     async fn pinned(&self, agent: &Agent, request: TurnRequest) -> Result<Running, Error> {
-        let key = key(agent, &request)?;
+        let key = pin_key(agent, &request)?;
         let patch = agent.choices.patch();
         let start_lock = self.start_lock(&key);
         let _guard = start_lock.lock().await;
@@ -193,8 +193,8 @@ impl Pins {
     }
 }
 
-/// The key of a pinned process (A45-CONT-13, A45-CONT-14).
-fn key(agent: &Agent, request: &TurnRequest) -> Result<String, Error> {
+/// The key of a pinned process (A45-CONT-13, A45-CONT-14). Turns with the same key share it.
+pub fn pin_key(agent: &Agent, request: &TurnRequest) -> Result<String, Error> {
     let bundle = &agent.context.bundle;
     let pinned = bundle
         .agent()

@@ -1,5 +1,7 @@
 //! A session: runs turns one after the other on one agent, and then ends it.
 
+mod masked;
+
 use std::borrow::Cow;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,6 +16,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+use self::masked::Masked;
 use crate::arm::permissions::{Answer, PermissionBroker};
 use crate::arm::{Arm, EventSink};
 use crate::context::Context;
@@ -21,7 +24,7 @@ use crate::error::{Code, Error};
 use crate::event::{StopReason, StreamEvent};
 use crate::observe::Stage;
 use agentproto_sandbox::spawn::Exit;
-use agentproto_text::redact::{RedactingStream, SecretRedactor};
+use agentproto_text::redact::SecretRedactor;
 
 /// Maximum number of events queued for a slow reader. Beyond it, the agent's output waits in its
 /// own buffer.
@@ -43,6 +46,24 @@ pub struct SessionLimits {
 pub struct Closed {
     /// The agent's exit, or `None` if no agent process was running.
     pub exit: Option<Exit>,
+    /// Why it was closed.
+    pub why: CloseReason,
+}
+
+/// Why a session was closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
+pub enum CloseReason {
+    /// The caller closed it.
+    Closed,
+    /// No turn started within the idle limit.
+    Idle,
+    /// The agent exited between turns.
+    Left,
+    /// The agent is unusable after an error.
+    Broken,
+    /// Its last client disconnected, and it is ephemeral (A45-SESS-05).
+    Disconnected,
 }
 
 /// An open session. Dropping it kills the agent and all its children. `close` shuts it down in
@@ -233,7 +254,17 @@ impl Session {
     /// Closes the session and ends the agent: the protocol's close, end of stdin, SIGTERM, five
     /// seconds, SIGKILL.
     pub async fn close(&self) -> Result<Closed, Error> {
-        self.inner.close("closed").await
+        self.inner.close(CloseReason::Closed).await
+    }
+
+    /// Like `close`, for an ephemeral session whose last client has disconnected.
+    pub async fn close_disconnected(&self) -> Result<Closed, Error> {
+        self.inner.close(CloseReason::Disconnected).await
+    }
+
+    /// Maximum time between two turns.
+    pub fn idle_limit(&self) -> Duration {
+        self.inner.limits.idle
     }
 }
 
@@ -316,7 +347,7 @@ impl Inner {
         }
         // The agent is unusable, so it must not keep running. Sending the last event and closing do
         // not wait for each other.
-        let _ = tokio::join!(sink.send(last), self.close("broken"));
+        let _ = tokio::join!(sink.send(last), self.close(CloseReason::Broken));
     }
 
     /// Passes a cancel to the arm only while its turn is running. After that the arm would keep the
@@ -389,7 +420,7 @@ impl Inner {
         None
     }
 
-    async fn close(&self, why: &str) -> Result<Closed, Error> {
+    async fn close(&self, why: CloseReason) -> Result<Closed, Error> {
         let _closing = self.closing.lock().await;
         if let Some(closed) = *self.ended.borrow() {
             return Ok(closed);
@@ -402,15 +433,16 @@ impl Inner {
             let _ = self.arm.cancel().await;
         }
         let _ = self.arm.close().await;
-        observer.stage(Stage::Teardown, why);
+        let text: &str = why.into();
+        observer.stage(Stage::Teardown, text);
         let exit = self.arm.stop().await;
-        let closed = Closed { exit };
+        let closed = Closed { exit, why };
         self.ended.send_replace(Some(closed));
         let survivors = exit.map(|e| e.usage.survivors);
         self.context.audit.flush()?;
         self.context.audit.record(
             "session.close",
-            json!({ "session": self.id, "why": why, "exit_code": exit.and_then(|e| e.status.code()), "killed_with_it": survivors }),
+            json!({ "session": self.id, "why": text, "exit_code": exit.and_then(|e| e.status.code()), "killed_with_it": survivors }),
         )?;
         Ok(closed)
     }
@@ -438,8 +470,12 @@ async fn close_when_idle(session: Weak<Inner>, limit: Duration) {
             wake = later;
         } else {
             let observer = &inner.context.observer;
-            observer.warning("session_idle", "closing the session: it was idle too long");
-            let _ = inner.close("idle").await;
+            let what = format!(
+                "closing the session: it was idle for {} s",
+                limit.as_secs_f64()
+            );
+            observer.warning("session_idle", &what);
+            let _ = inner.close(CloseReason::Idle).await;
             return;
         }
     }
@@ -460,7 +496,7 @@ async fn close_when_agent_exits(session: Weak<Inner>, exited: impl Future<Output
         between
     };
     if between {
-        let _ = inner.close("left").await;
+        let _ = inner.close(CloseReason::Left).await;
     }
 }
 
@@ -526,60 +562,6 @@ impl Stream for Turn {
                 Poll::Pending => return Poll::Pending,
             }
         }
-    }
-}
-
-/// Masks secrets in events. A secret may be split across text or thought events.
-struct Masked {
-    masks: SecretRedactor,
-    text: RedactingStream,
-    thought: RedactingStream,
-    ready: std::collections::VecDeque<StreamEvent>,
-}
-
-impl Masked {
-    fn new(masks: &SecretRedactor) -> Self {
-        Masked {
-            masks: masks.clone(),
-            text: masks.stream(),
-            thought: masks.stream(),
-            ready: Default::default(),
-        }
-    }
-
-    /// The event to return now, if any. Further events may be in `ready`.
-    fn take(&mut self, event: StreamEvent) -> Option<StreamEvent> {
-        if self.masks.is_empty() {
-            return Some(event);
-        }
-        match event {
-            StreamEvent::TextDelta { text } => {
-                let text = self.text.push(text);
-                (!text.is_empty()).then_some(StreamEvent::TextDelta { text })
-            }
-            StreamEvent::Thought { text } => {
-                let text = self.thought.push(text);
-                (!text.is_empty()).then_some(StreamEvent::Thought { text })
-            }
-            other => {
-                let rest = self.text.finish();
-                if !rest.is_empty() {
-                    self.ready.push_back(StreamEvent::TextDelta { text: rest });
-                }
-                let rest = self.thought.finish();
-                if !rest.is_empty() {
-                    self.ready.push_back(StreamEvent::Thought { text: rest });
-                }
-                self.ready.push_back(self.clean(other));
-                self.ready.pop_front()
-            }
-        }
-    }
-
-    fn clean(&self, event: StreamEvent) -> StreamEvent {
-        let mut value = serde_json::to_value(&event).unwrap_or_default();
-        self.masks.mask_value(&mut value);
-        serde_json::from_value(value).unwrap_or(event)
     }
 }
 

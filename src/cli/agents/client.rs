@@ -12,8 +12,8 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
 use crate::cli::Failure;
 use crate::exit;
-use agentproto_runtime::Error;
 use agentproto_runtime::home::Home;
+use agentproto_runtime::{Code, Error};
 
 /// Time limit for one response. A kill first lets the agent exit gracefully.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -238,7 +238,14 @@ fn error_response(status: u16, body: &Value) -> Failure {
         422 => exit::DATA,
         _ => exit::UNAVAILABLE,
     };
-    let failure = Failure::new(code, message);
+    let mut failure = Failure::new(code, message);
+    // Errors of the runtime keep their code.
+    let known = error["code"]
+        .as_str()
+        .and_then(|code| code.parse::<Code>().ok());
+    if let Some(known) = known {
+        failure = failure.typed(known.as_str());
+    }
     match error["hint"].as_str() {
         Some(hint) => failure.hint(hint),
         None => failure,

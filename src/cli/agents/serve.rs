@@ -69,6 +69,10 @@ pub struct Serve {
     /// [default: a quarter of --max-connections]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_unauthenticated: Option<u32>,
+    /// Close sessions after this many seconds without a turn; 0 never closes them
+    /// [default: `session.idle_timeout_ms` of each manifest]
+    #[arg(long, value_name = "SECONDS", value_parser = idle_timeout)]
+    pub idle_timeout: Option<Duration>,
     /// Replace the token of the running daemon, and exit; without a running daemon, start one
     #[arg(long)]
     pub rotate_token: bool,
@@ -98,6 +102,15 @@ pub struct Serve {
     /// Output format: human text, or one JSON event per line
     #[arg(long, short = 'o', alias = "format", value_enum, default_value_t = LiveOutput::Human)]
     pub output: LiveOutput,
+}
+
+/// A number of seconds. Zero means no limit, which is a very long time.
+fn idle_timeout(text: &str) -> Result<Duration, String> {
+    const NEVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+    match text.parse::<f64>() {
+        Ok(0.0) => Ok(NEVER),
+        _ => super::seconds(text).map(Duration::from_secs_f64),
+    }
 }
 
 fn address(text: &str) -> Result<IpAddr, String> {
@@ -223,6 +236,7 @@ async fn serve(
     config.adapters = args.adapters.clone();
     config.sandbox = sandbox;
     config.bundled = !args.no_bundled;
+    config.idle_timeout = args.idle_timeout;
     config.max_live = usize::try_from(args.max_sessions).unwrap_or(usize::MAX);
     config.starts = HostConfig::starts(args.spawn_rate, args.max_sessions);
     let (registry, warnings) = Registry::open(config)?;

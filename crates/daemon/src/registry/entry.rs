@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use super::pins::PinKey;
 use super::{line_data, status_data};
 use crate::clock::Clock;
 use crate::error::ApiError;
@@ -42,6 +43,8 @@ pub struct SessionEntry {
     live: Mutex<LiveAgent>,
     /// The reason for a kill. Set once.
     pub(super) kill_reason: watch::Sender<Option<String>>,
+    /// Set if later requests of the same conversation use the session.
+    pin: Mutex<Option<PinKey>>,
     log: SessionLog,
     file: SessionsFile,
     pub(super) clock: Clock,
@@ -81,6 +84,7 @@ impl SessionEntry {
             stderr: Mutex::default(),
             live: Mutex::default(),
             kill_reason: watch::Sender::new(None),
+            pin: Mutex::default(),
             log,
             file,
             clock,
@@ -106,6 +110,19 @@ impl SessionEntry {
 
     pub fn is_alive(&self) -> bool {
         self.record().status.is_alive()
+    }
+
+    pub(super) fn pin(&self) -> Option<PinKey> {
+        self.pin.lock().clone()
+    }
+
+    pub(super) fn set_pin(&self, pin: PinKey) {
+        *self.pin.lock() = Some(pin);
+    }
+
+    /// Whether the agent accepts no more turns. False while it is starting.
+    pub(super) fn has_used_all_turns(&self) -> bool {
+        self.agent().is_some_and(|agent| agent.has_used_all_turns())
     }
 
     /// Changes the record and stores it.

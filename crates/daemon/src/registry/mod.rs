@@ -1,6 +1,7 @@
 //! All sessions of this host. Every interface uses this registry (A46-MCP-07).
 
 mod entry;
+mod pins;
 mod recover;
 mod spawn;
 mod turn;
@@ -64,6 +65,10 @@ pub struct HostConfig {
     pub starts: Rate,
     /// Clock for the times in session records.
     pub clock: Clock,
+    /// Idle limit of all sessions, or `None` to use each manifest's `session.idle_timeout_ms`.
+    pub idle_timeout: Option<Duration>,
+    /// Time in which a client of an ephemeral session can reconnect.
+    pub reconnect_grace: Duration,
 }
 
 impl HostConfig {
@@ -82,6 +87,8 @@ impl HostConfig {
             max_ended: 10_000,
             starts: HostConfig::starts(50, 1000),
             clock: Clock::default(),
+            idle_timeout: None,
+            reconnect_grace: Duration::from_secs(10),
         }
     }
 
@@ -113,6 +120,8 @@ struct Shared {
     secrets: Mutex<Vec<String>>,
     /// The host's environment, shared by all sessions.
     env: Arc<Vec<(OsString, OsString)>>,
+    /// Locks of conversations that are being started.
+    pin_locks: pins::PinLocks,
     /// Manifests of adapters that are in use.
     manifests: Mutex<Vec<std::sync::Weak<agentproto_manifest::Document>>>,
 }
@@ -185,6 +194,7 @@ impl Registry {
                 }),
                 secrets: Mutex::default(),
                 env,
+                pin_locks: pins::PinLocks::default(),
                 manifests: Mutex::default(),
             }),
         };

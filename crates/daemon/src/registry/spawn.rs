@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::entry::{EntryObserver, SessionEntry, stderr_of};
+use super::pins::{self, PinLookup};
 use super::{Registry, stopping};
 use crate::error::ApiError;
 use crate::model::{Principal, SessionRecord, SessionStatus, SpawnRequest};
@@ -21,6 +22,7 @@ use agentproto_runtime::choices::{Choices, OptionValue};
 use agentproto_runtime::context::{Context, ContextOptions};
 use agentproto_runtime::interact::Headless;
 use agentproto_runtime::mcp_servers::McpServer;
+use agentproto_runtime::session::{CloseReason, Session};
 
 /// Maximum length of a label in bytes.
 const MAX_LABEL: usize = 1024;
@@ -36,6 +38,8 @@ impl Registry {
     ) -> Result<SessionRecord, ApiError> {
         self.check_live_limit()?;
         self.check_rate(principal)?;
+        pins::check_principal(&request, principal)?;
+        let continuation = pins::requested_strategy(&request)?;
         if request
             .label
             .as_ref()
@@ -78,6 +82,8 @@ impl Registry {
             agent_session_id: None,
             resumable: is_resumable(&bundle),
             resumed_from: request.resume.clone(),
+            conversation: request.conversation.clone(),
+            continuation: request.continuation.clone(),
             pending_permissions: Vec::new(),
             warnings: place.warnings,
         };
@@ -113,13 +119,34 @@ impl Registry {
         }
         entry.set_masks(context.masks.clone());
         self.mask_secrets(&entry);
-        let options = agent_options(&request, mcp_servers(&request, principal)?);
+        let mut options = agent_options(&request, mcp_servers(&request, principal)?);
+        options.max_turns = pins::max_turns(continuation.as_deref());
+        options.idle_limit = config.idle_timeout;
+        // Without `continuation` in the manifest, only `resumable` decides about `resume`.
+        let is_declared = context.bundle.root().has("continuation");
+        options.choices.continuation = continuation.filter(|_| is_declared || resumed.is_none());
         let agent = Agent::load(context, options)?;
+        let pinned = self
+            .find_pinned(&agent, &request, &entry.snapshot())
+            .await?;
+        let _starting = match pinned {
+            Some(PinLookup::Found(live)) => {
+                if let Some(prompt) = request.prompt {
+                    self.prompt(&live.id, prompt).await?;
+                }
+                return Ok(live.snapshot());
+            }
+            Some(PinLookup::Start(pin, guard)) => {
+                entry.set_pin(pin);
+                Some(guard)
+            }
+            None => None,
+        };
         let prepared = agent.prepare().await?;
         agent.check_sandbox(&prepared)?;
         // From here on the session exists, even if it fails.
         if let Some(prompt) = request.prompt {
-            entry.queue_first_prompt(prompt);
+            entry.queue_first_prompt(pins::first_prompt(&request.history, prompt));
         }
         self.check_live_limit()?;
         let now = entry.update(|_| {});
@@ -130,7 +157,8 @@ impl Registry {
         // Again, because a secret may have been added before the session was in the list.
         self.mask_secrets(&entry);
         self.trim();
-        tokio::spawn(start(entry, agent, prepared, resumed));
+        let grace = config.reconnect_grace;
+        tokio::spawn(start(entry, agent, prepared, resumed, grace));
         // A client that knows the session will find it, even after a crash of the host.
         self.shared.log.flush().await;
         Ok(now)
@@ -313,8 +341,10 @@ fn internal(why: &str) -> ApiError {
 
 /// The MCP servers of a request. A remote client must not choose which program runs here.
 fn mcp_servers(request: &SpawnRequest, principal: Principal) -> Result<Vec<McpServer>, ApiError> {
-    let list = serde_json::Value::from(request.mcp_servers.clone());
-    let servers = McpServer::parse(&list)?;
+    let mut servers = Vec::new();
+    for value in &request.mcp_servers {
+        servers.extend(McpServer::parse(value)?);
+    }
     let program = servers.iter().find(|server| server.is_program());
     match (program, principal) {
         (Some(server), Principal::Remote) => {
@@ -354,13 +384,52 @@ fn is_resumable(bundle: &Bundle) -> bool {
     declared || agent.session().and_then(|s| s.mode()) == Some("resumable")
 }
 
+/// Whether the manifest declares that a session ends with its client. Without a declared mode,
+/// sessions stay open for further turns, as AIP-46 asks.
+fn is_ephemeral(bundle: &Bundle) -> bool {
+    let session = bundle.agent().and_then(|agent| agent.session());
+    session.and_then(|session| session.mode()) == Some("ephemeral")
+}
+
+/// Waits until the session's last client has disconnected, and none has connected again. A session
+/// that no client has followed yet is not disconnected. A running turn ends first.
+async fn unwatched(entry: &SessionEntry, grace: Duration) {
+    let mut watchers = entry.channel.watchers();
+    // The sender is in the entry, so waiting cannot fail.
+    let _ = watchers.wait_for(|count| *count > 0).await;
+    loop {
+        let _ = watchers.wait_for(|count| *count == 0).await;
+        let back = watchers.wait_for(|count| *count > 0);
+        if tokio::time::timeout(grace, back).await.is_err() && !entry.snapshot().busy {
+            return;
+        }
+    }
+}
+
+/// Why the host closed a session, for its record.
+fn end_reason(session: &Session, why: CloseReason) -> Option<String> {
+    match why {
+        CloseReason::Idle => Some(format!(
+            "the session was idle for {} s (`session.idle_timeout_ms`, or `serve --idle-timeout`)",
+            session.idle_limit().as_secs_f64()
+        )),
+        CloseReason::Disconnected => Some(
+            "the last client disconnected, and the manifest has `session.mode: ephemeral`"
+                .to_owned(),
+        ),
+        CloseReason::Closed | CloseReason::Left | CloseReason::Broken => None,
+    }
+}
+
 /// Starts the agent, then watches it until its end.
 async fn start(
     entry: Arc<SessionEntry>,
     agent: Agent,
     prepared: PreparedAgent,
     resumed: Option<String>,
+    grace: Duration,
 ) {
+    let is_ephemeral = is_ephemeral(&agent.context.bundle);
     let mut kill_reason = entry.kill_reason.subscribe();
     // Boxed, so that memory for the start is freed before the session runs.
     let starting =
@@ -388,10 +457,24 @@ async fn start(
     }
     // An agent may report its session id only during a turn.
     let mut over = entry.channel.watch_end();
-    let closed = tokio::select! {
-        closed = ended => closed,
-        () = over.over() => return,
+    let disconnected = async {
+        match is_ephemeral {
+            true => unwatched(&entry, grace).await,
+            false => std::future::pending().await,
+        }
     };
+    tokio::pin!(ended);
+    let closed = tokio::select! {
+        closed = &mut ended => closed,
+        () = over.over() => return,
+        () = disconnected => {
+            let _ = session.close_disconnected().await;
+            ended.await
+        }
+    };
+    if let Some(why) = closed.and_then(|closed| end_reason(&session, closed.why)) {
+        entry.change(|record| record.reason = Some(why));
+    }
     let own = session.id();
     entry.update(|record| record.agent_session_id = Some(own));
     // A running turn publishes its own end first, and whether the agent ended with it.

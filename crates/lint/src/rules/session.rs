@@ -179,7 +179,9 @@ fn check(ctx: &RuleContext<'_>) {
         return;
     }
     let name = mode.and_then(Node::as_str).unwrap_or("ephemeral");
-    if name == "ephemeral"
+    // Without a mode, hosts keep the session for further turns (AIP-46), and the limit applies.
+    if mode.is_some()
+        && name == "ephemeral"
         && let Some(idle) = session.and_then(|s| s.entry("idle_timeout_ms"))
     {
         let mut draft = FindingDraft::new(

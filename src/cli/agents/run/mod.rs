@@ -1,5 +1,7 @@
 //! `agentproto run`: runs one turn of an agent, from loading its manifest to closing the session.
 
+mod chosen;
+mod conversation;
 mod output;
 mod questions;
 
@@ -13,6 +15,7 @@ use clap::{Args, ValueEnum};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
+use self::chosen::{choices, mcp_servers};
 use self::output::{Human, Machine, RunOutput};
 use self::questions::{Questions, ask};
 use crate::cli::agents::effects::IdempotencyArgs;
@@ -27,13 +30,12 @@ use agentproto_report::aoi::Emitter;
 use agentproto_runtime::agent::{Agent, AgentOptions};
 use agentproto_runtime::arm::permissions::{Answer, Decision, PermissionRule, Permissions};
 use agentproto_runtime::bundle::Bundle;
-use agentproto_runtime::choices::{Choices, OptionValue, Strategy};
+use agentproto_runtime::choices::Strategy;
 use agentproto_runtime::context::{Context, ContextOptions, SandboxSettings, Sandboxing};
 use agentproto_runtime::continuation::{Exchange, with_history};
 use agentproto_runtime::home::Home;
 use agentproto_runtime::install;
 use agentproto_runtime::interact::{Headless, Interact};
-use agentproto_runtime::mcp_servers::McpServer;
 use agentproto_runtime::observe::Observer;
 use agentproto_runtime::session::Session;
 use agentproto_runtime::{Code, Error, StopReason, StreamEvent};
@@ -78,9 +80,17 @@ pub struct Run {
     /// strategy `transcript`
     #[arg(long, value_name = "FILE")]
     pub transcript: Option<PathBuf>,
-    /// Resume an earlier session
+    /// Resume an earlier session (continuation `native-resume`)
     #[arg(long, value_name = "ID")]
     pub resume: Option<String>,
+    /// Continue this conversation in the process that the daemon keeps for it (continuation
+    /// `pinned-session`)
+    #[arg(
+        long,
+        value_name = "ID",
+        conflicts_with_all = ["resume", "transcript", "list_sessions", "sandbox", "turn_timeout", "handshake_timeout", "allow_unverified", "adapters", "allow_tool", "deny_tool"]
+    )]
+    pub conversation: Option<String>,
     /// Read mode, options and continuation from an OPERATOR.md
     #[arg(long, value_name = "FILE")]
     pub operator: Option<PathBuf>,
@@ -158,7 +168,12 @@ pub fn run(args: &Run, global: &Global, out: &mut dyn Write) -> Outcome {
             tools: HashMap::new(),
         }),
     };
-    let ended = runtime.block_on(run_with_signals(args, sandbox, &mut *output));
+    let ended = runtime.block_on(async {
+        match &args.conversation {
+            Some(name) => conversation::run(args, name, &mut *output).await,
+            None => Ok(run_with_signals(args, sandbox, &mut *output).await?),
+        }
+    });
     // Also kills what still runs.
     runtime.shutdown_timeout(Duration::from_millis(500));
     // The reader may be slow: from here on, the stream handles signals itself.
@@ -199,6 +214,11 @@ async fn run_with_signals(
         return Err(Error::new(Code::ContinuationUnsupported, what).hint(
             "add `--continuation transcript` if the manifest supports it, or remove `--transcript`",
         ));
+    }
+    if args.continuation.as_deref() == Some(Strategy::PinnedSession.as_str()) {
+        let what = "`pinned-session` keeps the agent's process for later turns, but `run` ends it";
+        return Err(Error::new(Code::ContinuationUnsupported, what)
+            .hint("start `agentproto serve`, then add `--conversation ID`"));
     }
     if args.resume.is_some() && strategy != Strategy::NativeResume {
         let what = format!(
@@ -475,20 +495,7 @@ fn load(args: &Run, sandbox: SandboxSettings, observer: Arc<dyn Observer>) -> Re
             interact: interact(args),
         },
     )?;
-    let given = args.option.iter();
-    let from_line = Choices {
-        mode: args.mode.clone(),
-        continuation: args.continuation.clone(),
-        model: args.model.clone(),
-        options: given
-            .map(|(id, text)| (id.clone(), OptionValue::Text(text.clone())))
-            .collect(),
-        ..Choices::default()
-    };
-    let choices = match &args.operator {
-        Some(path) => Choices::from_operator(path)?.overridden_by(from_line),
-        None => from_line,
-    };
+    let choices = choices(args)?;
     let options = AgentOptions {
         choices,
         permissions: permissions(args),
@@ -499,31 +506,9 @@ fn load(args: &Run, sandbox: SandboxSettings, observer: Arc<dyn Observer>) -> Re
             reinstall: false,
         },
         mcp_servers: mcp_servers(args)?,
+        ..AgentOptions::default()
     };
     Agent::load(context, options)
-}
-
-/// The servers of `--mcp-server`.
-fn mcp_servers(args: &Run) -> Result<Vec<McpServer>, Error> {
-    let mut servers = Vec::new();
-    for given in &args.mcp_server {
-        let is_json = given.trim_start().starts_with(['{', '[']);
-        let invalid = |what: String| {
-            let what = match is_json {
-                true => format!("`--mcp-server`: {what}"),
-                false => format!("{given}: {what}"),
-            };
-            Error::new(Code::McpServerInvalid, what)
-                .hint("give a JSON descriptor, or the path of a file that contains descriptors")
-        };
-        let text = match is_json {
-            true => given.clone(),
-            false => std::fs::read_to_string(given).map_err(|e| invalid(e.to_string()))?,
-        };
-        let value = serde_json::from_str(&text).map_err(|e| invalid(e.to_string()))?;
-        servers.extend(McpServer::parse(&value)?);
-    }
-    Ok(servers)
 }
 
 /// Whether the user can be asked at the terminal.

@@ -43,7 +43,7 @@ pub trait RunOutput {
     fn sessions(&mut self, list: &Value) -> Result<(), Error>;
     /// Whether the user can be asked.
     fn can_ask(&self) -> bool;
-    fn finish(self: Box<Self>, ended: Result<RunEnd, Error>) -> Outcome;
+    fn finish(self: Box<Self>, ended: Result<RunEnd, Failure>) -> Outcome;
 }
 
 fn write_error(error: std::io::Error) -> Error {
@@ -117,7 +117,7 @@ impl RunOutput for Machine<'_> {
         false
     }
 
-    fn finish(mut self: Box<Self>, ended: Result<RunEnd, Error>) -> Outcome {
+    fn finish(mut self: Box<Self>, ended: Result<RunEnd, Failure>) -> Outcome {
         let elapsed = self.started.elapsed();
         let ended = ended?;
         let code = ended.code();
@@ -246,7 +246,7 @@ impl RunOutput for Human<'_> {
         self.can_ask
     }
 
-    fn finish(self: Box<Self>, ended: Result<RunEnd, Error>) -> Outcome {
+    fn finish(self: Box<Self>, ended: Result<RunEnd, Failure>) -> Outcome {
         if self.midline {
             writeln!(self.out).map_err(io_failure)?;
         }
