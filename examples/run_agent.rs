@@ -27,7 +27,7 @@ async fn run(target: String, prompt: String) -> Result<(), Box<dyn std::error::E
                 std::io::stdout().flush()?;
             }
             StreamEvent::ToolCall { name, .. } => println!("[calls {name}]"),
-            StreamEvent::TurnEnd { reason } => println!("\n[{reason:?}]"),
+            StreamEvent::TurnEnd { reason, .. } => println!("\n[{reason:?}]"),
             _ => {}
         }
     }

@@ -186,6 +186,7 @@ impl Audit {
             masks: self.masks.clone(),
             log: Arc::clone(&self.log),
             refusals: Mutex::default(),
+            requests: Mutex::new(FloodLimit::new(MAX_REQUESTS)),
         }
     }
 

@@ -184,7 +184,7 @@ impl ToolBundle {
     pub async fn log_in(&self) -> Result<(), Error> {
         let mut installed = self.installed.lock().await;
         let bin = self.program(&mut installed).await?;
-        auth::login(&self.context, &bin, None).await
+        auth::login(&self.context, &bin, &auth::LoginOptions::default()).await
     }
 
     fn unknown(&self, words: &[&str]) -> Error {

@@ -19,6 +19,7 @@ pub fn choices(args: &Run) -> Result<Choices, Error> {
         options: given
             .map(|(id, text)| (id.clone(), OptionValue::Text(text.clone())))
             .collect(),
+        ..Choices::default()
     };
     Ok(match &args.operator {
         Some(path) => Choices::from_operator(path)?.overridden_by(from_line),
