@@ -81,7 +81,7 @@ fn policy() -> Policy {
         at: path.into(),
         access,
         exec,
-        create: false,
+        create: None,
         clause: None,
     };
     let work = std::env::temp_dir();
