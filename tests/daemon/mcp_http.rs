@@ -231,7 +231,7 @@ fn clients_without_an_mcp_session() {
     let place = Place::new();
     let daemon = Daemon::start(&place, &["--mcp-aliases"]);
     let mut web = daemon.stateless();
-    assert_eq!(listed(&mut web).len(), 10);
+    assert_eq!(listed(&mut web).len(), 12);
     a_life(&mut web, &place);
     let all = web.done(ALIASES[2], json!({ "onlyAlive": false }));
     assert_eq!(all["sessions"].as_array().map(Vec::len), Some(1));
@@ -357,7 +357,7 @@ fn all_scenes_pass_for_a_client_of_a_daemon() {
     // The alias names are an option of this client only.
     let mut aliased = place.client(&["--aliases"]);
     let all = aliased.done("agent_sessions_list", json!({}));
-    assert_eq!(all["sessions"].as_array().map(Vec::len), Some(1));
+    assert_eq!(all["sessions"].as_array().map(Vec::len), Some(2));
     // With `--own`, the client has its own sessions and does not see those of the daemon.
     let mut own = place.client(&["--own"]);
     assert_eq!(

@@ -18,6 +18,7 @@ mod login_secrets;
 mod open_design;
 mod orphans;
 mod place;
+mod questions;
 mod secrets;
 mod services;
 mod sessions;

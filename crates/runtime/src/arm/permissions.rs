@@ -160,6 +160,11 @@ impl PermissionBroker {
         self.pending.lock().contains_key(id)
     }
 
+    /// Number of questions that wait for the caller.
+    pub fn open_count(&self) -> usize {
+        self.pending.lock().len()
+    }
+
     /// Answers all open questions with `Cancelled`.
     pub fn cancel_all(&self) {
         let all = std::mem::take(&mut *self.pending.lock());

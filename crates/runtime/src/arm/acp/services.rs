@@ -41,6 +41,9 @@ pub struct Services {
 
 /// Maximum number of unwritten responses. Limits memory for an agent that does not read them.
 const MAX_UNWRITTEN: usize = 32;
+/// Maximum number of open questions. Further forms are canceled, because each has a schema in
+/// memory.
+const MAX_QUESTIONS: usize = 64;
 
 impl Services {
     pub fn new(context: Arc<Context>, policy: Option<Arc<Policy>>, cwd: PathBuf) -> Self {
@@ -211,6 +214,9 @@ impl Services {
             // Between turns there is no one to ask.
             return cancel;
         };
+        if broker.open_count() >= MAX_QUESTIONS {
+            return cancel;
+        }
         let form = Form::new(params);
         let number = self.questions.fetch_add(1, Ordering::Relaxed);
         match broker.ask(form.question(number), &events).await {
