@@ -306,7 +306,7 @@ async fn an_agent_that_exits_between_turns_has_status_exited() {
     agentproto_suites::proves!("A46-STATUS-03");
     let host = Host::new();
     super::host::adapter(host.dir.path(), "sleepy", |text| {
-        text.replace("idle_timeout_ms: 600000", "idle_timeout_ms: 200")
+        text.replace("idle_timeout_ms: 600000", "idle_timeout_ms: 1000")
     });
     let session = host.spawn(host.request("sleepy")).await.expect("spawned");
     let ended = host.until(&session.id, |s| !s.status.is_alive()).await;

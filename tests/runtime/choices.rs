@@ -130,7 +130,7 @@ fn the_command_line_overrides_an_operator() {
     let operator = |config: &str| {
         let path = place.path("OPERATOR.md");
         let text = format!(
-            "---\nname: o\nid: o\nversion: 1.0.0\nruntime:\n  kind: agent-cli\n  ref: mock-acp\n  config: {config}\n---\n"
+            "---\nname: o\nid: operator\nversion: 1.0.0\npersona_summary: An operator for tests.\nprofile: {{ role: Tester., voice: Short., boundaries: [] }}\nruntime:\n  kind: agent-cli\n  ref: mock-acp\n  config: {config}\n---\n"
         );
         std::fs::write(&path, text).expect("written");
         path.to_str().expect("a path").to_owned()

@@ -14,6 +14,9 @@ use agentproto_runtime::{Code, auth, setup};
 const CANARY: &str = "canary-1234-hunter";
 const AUTH: &str = "auth: { ref: ./SECRETS.md, state: { env: [PROBE_KEY] } }\n";
 
+/// The secret of `AUTH` in a SECRETS.md.
+const ENTRY: &str = "- { slug: probe-key, name: K, description: D }";
+
 fn kept(value: &str) -> StoredValue {
     StoredValue {
         value: value.to_owned(),
@@ -109,6 +112,7 @@ async fn a_secret_belongs_to_its_bundle() {
     assert_eq!(value(&env, "PROBE_KEY").as_deref(), Some(CANARY));
     std::fs::create_dir(bench.at("thief")).expect("made");
     bench.write("thief/AGENT-CLI.md", &manifest(AUTH));
+    std::fs::copy(bench.at("bundle/SECRETS.md"), bench.at("thief/SECRETS.md")).expect("copied");
     let bundle = Bundle::load(&bench.at("thief/AGENT-CLI.md")).expect("a bundle");
     let thief = bench.context(bundle, Arc::new(Headless));
     let fault = auth::ensure(&thief, &bench.bin())
@@ -121,7 +125,7 @@ async fn a_secret_belongs_to_its_bundle() {
 /// again.
 #[tokio::test]
 async fn the_workspace_value_takes_precedence() {
-    let bench = Bench::new(AUTH);
+    let bench = with_inventory(ENTRY);
     let ctx = bench.alone();
     let get = async || {
         let env = auth::ensure(&bench.alone(), &bench.bin())
@@ -134,8 +138,6 @@ async fn the_workspace_value_takes_precedence() {
     assert_eq!(get().await, "for-this-1");
     secrets::store_slug(&ctx, "probe-key", kept("for-all-2"), true).expect("kept");
     assert_eq!(get().await, "for-all-2");
-    // A missing SECRETS.md is reported but does not stop the run.
-    assert!(bench.heard.text().contains("secrets_unread"));
 }
 
 /// AIP-19 § Access: an access list that grants the secret to others is a refusal, and it is logged.
@@ -180,10 +182,57 @@ async fn access_lists_are_enforced() {
     }
 }
 
+/// AIP-19: an exposure that this host does not serve is refused, not ignored. An entry for another
+/// tool does not matter.
+#[tokio::test]
+async fn exposures_are_served_or_refused() {
+    for (exposure, kind) in [
+        ("{ kind: file, path: '~/k' }", "file"),
+        (
+            "{ kind: egress-substitute, placeholderName: KEY, allowedByDefault: true }",
+            "egress-substitute",
+        ),
+    ] {
+        let entry = |access: &str| {
+            let mut bench = with_inventory(&format!(
+                "- {{ slug: probe-key, name: K, description: D }}\n\
+                 - {{ slug: other, name: K, description: D, {access} exposures: [{exposure}] }}"
+            ));
+            bench.set("PROBE_KEY", CANARY);
+            bench
+        };
+        let bench = entry("");
+        let fault = auth::ensure(&bench.alone(), &bench.bin()).await;
+        let fault = fault.expect_err(kind);
+        assert_eq!(fault.code, Code::SecretUnavailable);
+        assert_eq!(fault.details["exposure"], kind);
+        assert!(fault.message.contains("`other`"), "{}", fault.message);
+        let bench = entry("access: { bind: [{ tool: another }] },");
+        let env = auth::ensure(&bench.alone(), &bench.bin()).await;
+        assert_eq!(
+            value(&env.expect(kind), "PROBE_KEY").as_deref(),
+            Some(CANARY)
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_missing_secrets_file_is_refused() {
+    let mut bench = Bench::new(AUTH);
+    bench.set("PROBE_KEY", CANARY);
+    let fault = auth::ensure(&bench.alone(), &bench.bin()).await;
+    let fault = fault.expect_err("refused");
+    assert_eq!(fault.code, Code::ManifestInvalid);
+    assert!(fault.message.contains("SECRETS.md"), "{}", fault.message);
+    let mut bench = with_inventory(ENTRY);
+    bench.set("PROBE_KEY", CANARY);
+    assert!(auth::ensure(&bench.alone(), &bench.bin()).await.is_ok());
+}
+
 #[tokio::test]
 async fn exposures_bindings_and_backends_are_applied() {
     let mut bench = with_inventory(
-        "- { slug: a-pair, name: A, description: D, kind: keypair, exposures: [{ kind: env, name: PUB, field: public }, { kind: env, name: PRIV, field: private }, { kind: file, path: '~/k' }] }\n\
+        "- { slug: a-pair, name: A, description: D, kind: keypair, exposures: [{ kind: env, name: PUB, field: public }, { kind: env, name: PRIV, field: private }] }\n\
          - { slug: shared, name: B, description: D, metadata: { bindings: { env: [ONE, TWO] } } }\n\
          - { slug: far, name: C, description: D, backend: 'vault://env/FAR_AWAY', metadata: { bindings: { env: [PROBE_KEY] } } }",
     );
@@ -203,7 +252,6 @@ async fn exposures_bindings_and_backends_are_applied() {
         assert_eq!(value(&env, name).as_deref(), Some(expected), "{name}");
         assert_eq!(ctx.masks.mask(expected), "[secret]", "{name}");
     }
-    assert!(bench.heard.text().contains("exposure_unserved"));
     let bench = with_inventory(
         "- { slug: probe-key, name: C, description: D, backend: 'vault://hashicorp/kv/x' }",
     );
@@ -399,7 +447,8 @@ async fn a_failed_oauth_step_is_reported() {
 #[tokio::test]
 async fn logout_does_not_undo_setup() {
     agentproto_suites::proves!("A29-SETUP-26");
-    let bench = Bench::new(&format!(
+    let bench = with_inventory(ENTRY);
+    bench.manifest(&format!(
         "{AUTH}setup:\n- {{ id: a, kind: prompt, prompt: A, persist: {{ env: A }} }}\n"
     ));
     setup::ensure(&bench.with(Person::answering(&["true", "x"])), &bench.bin())
@@ -420,7 +469,7 @@ async fn logout_does_not_undo_setup() {
 
 /// A fake desktop keyring: a program that stores its input.
 fn with_keyring(script: &str) -> Bench {
-    let mut bench = Bench::new(AUTH);
+    let mut bench = with_inventory(ENTRY);
     std::fs::create_dir(bench.at("desktop")).expect("made");
     let ring = bench.at("desktop");
     let ring = ring.display();

@@ -23,4 +23,5 @@ mod secrets;
 mod services;
 mod sessions;
 mod setup;
+mod validation;
 mod wire_cli;

@@ -153,6 +153,9 @@ async fn the_agent_runs_in_the_workspace() {
     session.close().await.expect("closed");
 }
 
+/// AIP-45 requires an AIP-36 block, so a manifest with an AIP-29 block is only run on request.
+const AS_AIP29: &str = "--allow-invalid";
+
 /// Replaces the sandbox of the mock agent with an AIP-29 block.
 fn under(place: &Place, name: &str, exec: &str) -> String {
     let block = format!(
@@ -174,7 +177,10 @@ fn a_denied_file_is_denied_in_the_file_service() {
     std::os::unix::fs::symlink("open.txt", place.path("work/fine")).expect("linked");
     let target = under(&place, "denier", "{ allow: true, spawn: [ls] }");
     let read = |path: &str| {
-        let ran = place.run(&target, &["--yes", "--prompt", &format!("read {path}")]);
+        let ran = place.run(
+            &target,
+            &[AS_AIP29, "--yes", "--prompt", &format!("read {path}")],
+        );
         assert_eq!(ran.code, 0, "{path}: {}{}", ran.stdout, ran.stderr);
         ran.text()
     };
@@ -183,7 +189,7 @@ fn a_denied_file_is_denied_in_the_file_service() {
     for path in [".env", "link"] {
         assert!(!read(path).contains("TOPSECRET"), "{path}");
     }
-    let ran = place.run(&target, &["--yes", "--prompt", "write link"]);
+    let ran = place.run(&target, &[AS_AIP29, "--yes", "--prompt", "write link"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let kept = std::fs::read_to_string(place.path("work/.env")).expect("there");
     assert_eq!(kept, "TOPSECRET");
@@ -196,7 +202,10 @@ fn a_terminal_has_the_restrictions_of_the_agent() {
     std::fs::write(place.path("work/here.txt"), "inside").expect("written");
     let target = under(&place, "lister", "{ allow: true, spawn: [ls] }");
     let run = |target: &str, command: &str| {
-        let ran = place.run(target, &["--yes", "--prompt", &format!("run {command}")]);
+        let ran = place.run(
+            target,
+            &[AS_AIP29, "--yes", "--prompt", &format!("run {command}")],
+        );
         assert_eq!(ran.code, 0, "{command}: {}{}", ran.stdout, ran.stderr);
         ran.text()
     };

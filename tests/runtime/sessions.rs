@@ -92,7 +92,7 @@ async fn an_idle_session_is_closed() {
     let dir = place.changed("sleepy", "AGENT-CLI.md", |t| {
         t.replace(
             "  idle_timeout_ms: 600000\n  context",
-            "  idle_timeout_ms: 300\n  context",
+            "  idle_timeout_ms: 1000\n  context",
         )
     });
     let (agent, watch) = place
@@ -163,7 +163,7 @@ async fn a_pinned_process_is_evicted_when_idle() {
     let dir = place.changed("pinned", "AGENT-CLI.md", |t| {
         t.replace(
             "  pinned_session:\n    idle_timeout_ms: 600000",
-            "  pinned_session:\n    idle_timeout_ms: 300",
+            "  pinned_session:\n    idle_timeout_ms: 1000",
         )
     });
     let (agent, _) = place

@@ -15,6 +15,7 @@ use crate::arm::permissions::{PermissionBroker, Permissions};
 use crate::arm::{Arm, LaunchSpec, Negotiated, OpenRequest, proprietary, redact_error};
 use crate::auth;
 use crate::bundle::Bundle;
+use crate::capabilities;
 use crate::choices::{self, Choices, ResolvedChoices, Strategy};
 use crate::context::{Context, Sandboxing};
 use crate::error::{Code, Error};
@@ -24,9 +25,9 @@ use crate::models;
 use crate::observe::Stage;
 use crate::session::{Session, SessionLimits};
 use crate::setup;
+use crate::validate;
 use crate::version;
-use agentproto_manifest::views::{AgentCli, View};
-use agentproto_manifest::{Disk, RefRole, Workspace};
+use agentproto_manifest::views::AgentCli;
 
 /// Default of `session.idle_timeout_ms` (A45-SESS-02).
 const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_millis(600_000);
@@ -50,6 +51,10 @@ pub struct AgentOptions {
     pub max_turns: Option<u64>,
     /// MCP servers that are offered to the agent, in addition to those of the manifest.
     pub mcp_servers: Vec<McpServer>,
+    /// Runs a manifest that has errors. This is announced and audited.
+    pub allow_invalid: bool,
+    /// Further manifests that the run uses and that must be valid, such as an OPERATOR.md.
+    pub also_validate: Vec<PathBuf>,
 }
 
 impl Default for AgentOptions {
@@ -63,6 +68,8 @@ impl Default for AgentOptions {
             idle_limit: None,
             max_turns: None,
             mcp_servers: Vec::new(),
+            allow_invalid: false,
+            also_validate: Vec::new(),
         }
     }
 }
@@ -92,7 +99,7 @@ pub struct Agent {
 impl Agent {
     /// Checks a manifest and the caller's choices before anything runs. These are hard errors: an
     /// unknown protocol (A45-PROTO-04), a capability that is not in the bound ACP.md (A45-CAP-10,
-    /// A45-SESS-08), and unknown choices.
+    /// A45-SESS-08), unknown choices, and an invalid manifest (A45-CONF-01, A45-API-01).
     pub fn load(context: Context, mut options: AgentOptions) -> Result<Agent, Error> {
         let bundle = &context.bundle;
         let Some(agent) = bundle.agent() else {
@@ -110,7 +117,7 @@ impl Agent {
         bundle.text("version")?;
         bundle.text("bin")?;
         if protocol == Protocol::Acp {
-            check_acp_capabilities(bundle, agent)?;
+            capabilities::check_declared(bundle, agent)?;
         }
         let choices = choices::choose(bundle, agent, &options.choices)?;
         let operator = options.choices.operator.clone();
@@ -121,6 +128,7 @@ impl Agent {
             .iter()
             .for_each(|server| server.mask(&context.masks));
         options.mcp_servers = servers;
+        validate::check(&context, &options.also_validate, options.allow_invalid)?;
         Ok(Agent {
             protocol,
             choices,
@@ -255,7 +263,7 @@ impl Agent {
             Ok(negotiated) => negotiated?,
             Err(_) => return Err(late("the handshake").await),
         };
-        self.check_negotiated_capabilities(&negotiated)?;
+        capabilities::check_negotiated(&self.context.bundle, &negotiated)?;
         let open = OpenRequest {
             resume: resume.map(str::to_owned),
         };
@@ -264,38 +272,6 @@ impl Agent {
             Ok(id) => Ok((id?, negotiated)),
             Err(_) => Err(late("the request to open a session").await),
         }
-    }
-
-    /// Compares declared capabilities with negotiated ones.
-    fn check_negotiated_capabilities(&self, negotiated: &Negotiated) -> Result<(), Error> {
-        let bundle = &self.context.bundle;
-        let Some(agent) = bundle.agent() else {
-            return Ok(());
-        };
-        let Some(declared) = agent.capabilities() else {
-            return Ok(());
-        };
-        let session = agent.session().and_then(|s| s.mode());
-        let mismatch = |what: &str, flag: &str| {
-            let node = declared.node().get(flag).unwrap_or(declared.node());
-            bundle
-                .error_at(Code::CapabilityMismatch, node, what)
-                .hint("fix the manifest or update the agent")
-        };
-        let resumable = declared.resumable() == Some(true) || session == Some("resumable");
-        if resumable && negotiated.resumable == Some(false) {
-            return Err(mismatch(
-                "the manifest declares `resumable`, but the running agent offers neither session/load nor session/resume (AIP-45, Session model)",
-                "resumable",
-            ));
-        }
-        if declared.multimodal() == Some(true) && negotiated.multimodal == Some(false) {
-            return Err(mismatch(
-                "the manifest declares `multimodal`, but the running agent accepts only text (AIP-45, Capabilities)",
-                "multimodal",
-            ));
-        }
-        Ok(())
     }
 
     /// Runs install, version check, setup and auth. Each of them reports its own stage.
@@ -478,48 +454,4 @@ fn protocol(bundle: &Bundle, agent: AgentCli) -> Result<Protocol, Error> {
             )
             .hint("nothing was started; update agentproto or fix the manifest")),
     }
-}
-
-/// Checks declared capabilities against the bound ACP.md. Only `resumable` and `multimodal` have a
-/// counterpart there.
-fn check_acp_capabilities(bundle: &Bundle, agent: AgentCli) -> Result<(), Error> {
-    let Some(reference) = agent.acp() else {
-        return Ok(());
-    };
-    let node = bundle.root().get("acp").unwrap_or(bundle.root());
-    let workspace = Workspace::new(&Disk, "/");
-    let found = workspace.resolve(&bundle.manifest, RefRole::Acp, reference);
-    let Some(doc) = found.document() else {
-        return Err(bundle.invalid(
-            node,
-            &format!("cannot read the ACP.md `{reference}` (AIP-45, protocol discriminator)"),
-        ));
-    };
-    let Some(View::Acp(acp)) = doc.view() else {
-        return Err(bundle.invalid(node, &format!("`{reference}` is not an ACP.md (AIP-44)")));
-    };
-    let Some(profile) = acp.profile() else {
-        return Ok(());
-    };
-    let declared = agent.capabilities();
-    let session = agent.session().and_then(|s| s.mode());
-    let resumable =
-        declared.and_then(|c| c.resumable()) == Some(true) || session == Some("resumable");
-    let mismatch = |what: &str| {
-        let node = declared.map_or(node, |c| c.node());
-        bundle.error_at(Code::CapabilityMismatch, node, what)
-    };
-    if resumable && profile.agent_capability(&["loadSession"]) == Some(false) {
-        return Err(mismatch(
-            "`resumable` is declared, but the ACP.md has `loadSession: false` (AIP-45, Session model)",
-        ));
-    }
-    let multimodal = declared.and_then(|c| c.multimodal()) == Some(true);
-    let takes = |kind| profile.agent_capability(&["promptCapabilities", kind]);
-    if multimodal && takes("image") == Some(false) && takes("audio") != Some(true) {
-        return Err(mismatch(
-            "`multimodal` is declared, but the ACP.md does not accept images (AIP-45, Capabilities)",
-        ));
-    }
-    Ok(())
 }

@@ -91,6 +91,13 @@ impl AgentBuilder {
         self
     }
 
+    /// Opens a manifest that has errors. The observer gets a warning, and the audit log an entry.
+    #[must_use]
+    pub fn allow_invalid(mut self) -> Self {
+        self.options.allow_invalid = true;
+        self
+    }
+
     /// Chooses one of the manifest's modes.
     #[must_use]
     pub fn mode(mut self, id: impl Into<String>) -> Self {

@@ -10,6 +10,7 @@ pub mod auth;
 mod builder;
 pub mod built_in;
 pub mod bundle;
+pub mod capabilities;
 pub mod choices;
 pub mod command;
 pub mod context;
@@ -29,6 +30,7 @@ pub mod session;
 pub mod setup;
 pub mod tls;
 pub mod tool;
+pub mod validate;
 pub mod version;
 
 pub use agent::Agent;

@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use self::masked::Masked;
 use crate::arm::permissions::{Answer, PermissionBroker};
 use crate::arm::{Arm, EventSink};
+use crate::capabilities::CapabilityMonitor;
 use crate::context::Context;
 use crate::error::{Code, Error};
 use crate::event::{StopReason, StreamEvent};
@@ -89,6 +90,7 @@ struct Inner {
     /// Only one task closes the session. Others wait for it.
     closing: tokio::sync::Mutex<()>,
     ended: watch::Sender<Option<Closed>>,
+    monitor: Arc<CapabilityMonitor>,
 }
 
 /// A turn's task and its cancel signal. Each turn has its own signal, so that a late cancel does
@@ -111,6 +113,7 @@ impl Session {
             limits.max_turns = Some(limits.max_turns.map_or(1, |max| max.min(1)));
         }
         let inner = Arc::new(Inner {
+            monitor: CapabilityMonitor::new(&context),
             context,
             arm,
             broker,
@@ -293,7 +296,9 @@ impl Inner {
         self.context
             .observer
             .stage(Stage::Turn, &number.to_string());
-        let events = EventSink::new(sink.clone(), Arc::clone(&self.context.audit));
+        let events = EventSink::new(sink.clone(), Arc::clone(&self.context.audit))
+            .monitored(Arc::clone(&self.monitor));
+        self.monitor.begin_turn();
         let recorded = self.context.audit.record(
             "turn.begin",
             json!({ "session": self.id, "turn": number, "bytes": message.len(), "state": "running" }),
@@ -302,6 +307,9 @@ impl Inner {
             Ok(()) => self.bounded(&message, events.clone(), cancelled).await,
             Err(error) => Err(error),
         };
+        if let Ok(reason) = &ended {
+            self.monitor.end_turn(reason);
+        }
         let ended = match events.finish_calls() {
             Ok(()) => ended,
             Err(error) => ended.and(Err(error)),

@@ -8,7 +8,7 @@ use agentproto_manifest::views::Cli;
 use agentproto_runtime::context::Context;
 use agentproto_runtime::error::{Code, Error};
 use agentproto_runtime::install::{self, InstallAction, InstallOptions, UnmetRequirement};
-use agentproto_runtime::version;
+use agentproto_runtime::{validate, version};
 use agentproto_sandbox::policy::{self, ManifestPosition, SandboxManifest};
 use agentproto_sandbox::{Enforcement, backend, confined};
 
@@ -55,6 +55,38 @@ impl RuleResults<'_> {
         });
     }
 
+    /// Reports the errors for which `run` refuses the manifest.
+    fn manifest(&mut self) {
+        let bundle = &self.ctx.bundle;
+        let errors = validate::errors(&bundle.manifest, &[]);
+        if errors.is_empty() {
+            self.add(
+                &host::MANIFEST_INVALID,
+                bundle.root(),
+                true,
+                "it has no errors",
+            );
+        }
+        for finding in errors {
+            self.verdicts.push(RuleResult {
+                slug: finding.rule.slug,
+                label: label(host::MANIFEST_INVALID.slug),
+                source: finding.source,
+                level: finding.rule.level,
+                severity: finding.severity,
+                ok: false,
+                checked: true,
+                message: finding.message,
+                position: ManifestPosition {
+                    file: finding.file,
+                    line: finding.start.line,
+                    column: finding.start.column,
+                },
+                pointer: finding.pointer,
+            });
+        }
+    }
+
     fn mark_last_unchecked(&mut self) {
         if let Some(last) = self.verdicts.last_mut() {
             last.checked = false;
@@ -65,6 +97,7 @@ impl RuleResults<'_> {
 /// What a rule checks, in plain words.
 fn label(slug: &str) -> &'static str {
     match slug {
+        "manifest-invalid" => "manifest",
         "host-os-mismatch" => "requirements",
         "host-unsupported-method" | "install-vendored-missing" => "install method",
         "vc-probe-out-of-range" => "version",
@@ -87,6 +120,7 @@ pub async fn check(ctx: &Context, isolated: Result<(), String>) -> Result<Vec<Ru
         ctx,
         verdicts: Vec::new(),
     };
+    results.manifest();
     requirements(&mut results, plan.blocked.as_ref());
     sandbox(&mut results);
     let vendored_missing = host::install_vendored_missing();

@@ -23,7 +23,7 @@ use agentproto_runtime::context::{Context, ContextOptions, SandboxSettings, Sand
 use agentproto_runtime::home::Home;
 use agentproto_runtime::interact::{Headless, Interact};
 use agentproto_runtime::observe::Observer;
-use agentproto_runtime::{Error, install, version};
+use agentproto_runtime::{Error, install, validate, version};
 use agentproto_text::escape_output;
 
 /// Options that all of these commands share.
@@ -46,6 +46,9 @@ pub struct Common {
     /// Also accept installers and archives without a SHA-256
     #[arg(long)]
     pub allow_unverified: bool,
+    /// Use a manifest that has errors
+    #[arg(long)]
+    pub allow_invalid: bool,
     /// Output format
     #[arg(long, short = 'o', alias = "format", value_enum, default_value_t = LiveOutput::Human)]
     pub output: LiveOutput,
@@ -244,5 +247,6 @@ fn context(
         ctx.observer.warning("sandbox_off", what);
         ctx.audit.record("sandbox.off", json!({}))?;
     }
+    validate::check(&ctx, &[], common.allow_invalid)?;
     Ok(ctx)
 }

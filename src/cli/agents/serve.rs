@@ -56,6 +56,9 @@ pub struct Serve {
     /// Do not offer the built-in mock agents
     #[arg(long)]
     pub no_bundled: bool,
+    /// Also run manifests that have errors
+    #[arg(long)]
+    pub allow_invalid: bool,
     /// Maximum number of live sessions
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_sessions: u32,
@@ -237,6 +240,7 @@ async fn serve(
     config.sandbox = sandbox;
     config.bundled = !args.no_bundled;
     config.idle_timeout = args.idle_timeout;
+    config.allow_invalid = args.allow_invalid;
     config.max_live = usize::try_from(args.max_sessions).unwrap_or(usize::MAX);
     config.starts = HostConfig::starts(args.spawn_rate, args.max_sessions);
     let (registry, warnings) = Registry::open(config)?;

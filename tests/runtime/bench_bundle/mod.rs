@@ -38,6 +38,20 @@ case "$verb" in
 esac
 "#;
 
+const ACP: &str = "---
+name: probe-acp
+id: probe-acp
+description: The ACP server of the bundle for tests.
+version: 1.0.0
+kind: server
+transport: stdio
+metadata:
+  aip44:
+    acp_rev: c9e4e99a2cfdd951cdc3c2ce7d4173ca7ff21c5a
+    tier: basic
+---
+";
+
 pub struct Bench {
     pub dir: tempfile::TempDir,
     pub env: Vec<(OsString, OsString)>,
@@ -90,6 +104,7 @@ impl Bench {
         bench.write("bundle/tool", TOOL);
         let mode = fs::Permissions::from_mode(0o755);
         fs::set_permissions(bench.bin(), mode).expect("executable");
+        bench.write("bundle/ACP.md", ACP);
         bench.manifest(blocks);
         bench
     }
@@ -192,7 +207,7 @@ impl Bench {
 
 pub fn manifest(blocks: &str) -> String {
     format!(
-        "---\nschema: agentproto/agent-cli/v1\nname: probe\nid: probe\nversion: 1.2.0\n\
+        "---\nname: probe\nid: probe\nversion: 1.2.0\n\
          description: A bundle for tests.\nbin: tool\n\
          install:\n  - {{ method: vendored, path: ./tool }}\n\
          version_check: {{ cmd: \"tool print 1.0.0\", parse: '(\\d+\\.\\d+\\.\\d+)', range: '*' }}\n\

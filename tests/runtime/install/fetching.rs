@@ -101,8 +101,13 @@ fn with_a_wrong_digest_nothing_runs_and_nothing_is_left() {
     }
     // An invalid digest is not treated as a missing one.
     world.manifest(&curl(&url, Some("abc123")));
+    world.install(&["--yes", "--allow-unverified"]).fails(
+        65,
+        "manifest_invalid",
+        "install-sha256-",
+    );
     world
-        .install(&["--yes", "--allow-unverified"])
+        .install(&["--yes", "--allow-unverified", "--allow-invalid"])
         .fails(69, "install_failed", "64 hex digits");
     assert!(!world.root().join("pwned").exists());
 }
@@ -161,7 +166,7 @@ fn misbehaving_servers_are_reported() {
     for url in ["http://example.com/x", "ftp://example.com/x", "no url"] {
         world.manifest(&curl(url, None));
         world
-            .install(&["--yes", "--allow-unverified"])
+            .install(&["--yes", "--allow-unverified", "--allow-invalid"])
             .fails(69, "install_failed", "skipped");
     }
 }

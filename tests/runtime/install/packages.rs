@@ -269,7 +269,7 @@ fn unknown_and_experimental_methods_are_skipped_with_a_warning() {
   - {{ method: brew }}
 {NPM}"
     ));
-    let ran = world.install(&["--yes", "-o", "jsonl"]);
+    let ran = world.install(&["--yes", "--allow-invalid", "-o", "jsonl"]);
     let events = ran.works().events();
     let codes: Vec<_> = events
         .iter()
@@ -279,6 +279,7 @@ fn unknown_and_experimental_methods_are_skipped_with_a_warning() {
     assert_eq!(
         codes,
         [
+            "MANIFEST_INVALID",
             "INSTALL_METHOD_EXPERIMENTAL",
             "INSTALL_METHOD_UNKNOWN",
             "INSTALL_ENTRY_INVALID"
@@ -304,7 +305,9 @@ fn nothing_is_installed_on_an_unsupported_machine() {
         let world = World::new();
         world.manager("npm");
         world.manifest_with(NPM, "range: '*'", requires);
-        world.install(&["--yes"]).fails(69, "install_failed", part);
+        world
+            .install(&["--yes", "--allow-invalid"])
+            .fails(69, "install_failed", part);
         assert!(world.calls().is_empty());
     }
     let world = World::new();
@@ -314,7 +317,7 @@ fn nothing_is_installed_on_an_unsupported_machine() {
         "  - { method: cargo, package: tool, requires: { os: [darwin] } }
   - { method: npm, package: tool, requires: { os: [linux] } }",
     );
-    world.install(&["--yes"]).works();
+    world.install(&["--yes", "--allow-invalid"]).works();
     assert!(world.calls()[0].starts_with("npm|"));
 }
 

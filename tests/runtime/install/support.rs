@@ -149,6 +149,7 @@ sandbox:
   network: {{ egress: [] }}
   fs: {{ read: [], write: [] }}
   exec: {{ allow: true }}
+  env: {{ pass: [], set: {{}} }}
 {more}
 commands: {{}}
 ---

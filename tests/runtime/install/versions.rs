@@ -97,7 +97,7 @@ fn hostile_regular_expressions_are_reported() {
     ] {
         let check = format!("parse: '{pattern}'\n  range: '*'");
         world.manifest_with(VENDORED, &check, "");
-        let ran = world.install(&[]);
+        let ran = world.install(&["--allow-invalid"]);
         assert!([65, 69].contains(&ran.code), "{pattern}: {}", ran.stderr);
         assert!(ran.stderr.contains(part), "{pattern}: {}", ran.stderr);
     }
@@ -176,7 +176,9 @@ fn invalid_version_checks_are_refused_with_their_position() {
         ("timeout_ms: 100", "`version_check.range` is missing"),
     ] {
         world.manifest_with(VENDORED, check, "");
-        world.install(&[]).fails(65, "manifest_invalid", part);
+        world
+            .install(&["--allow-invalid"])
+            .fails(65, "manifest_invalid", part);
     }
 }
 

@@ -49,6 +49,8 @@ pub struct HostConfig {
     pub adapters: Vec<PathBuf>,
     /// Whether the mock agents in this binary are available as adapters.
     pub bundled: bool,
+    /// Whether manifests with errors are run. Each session reports it as a warning.
+    pub allow_invalid: bool,
     /// Whether the declared sandbox is enforced.
     pub sandboxing: Sandboxing,
     /// What is added to every sandbox.
@@ -79,6 +81,7 @@ impl HostConfig {
             home,
             adapters: Vec::new(),
             bundled: true,
+            allow_invalid: false,
             sandboxing: Sandboxing::Auto,
             sandbox: SandboxSettings::default(),
             host_env: std::env::vars_os().collect(),

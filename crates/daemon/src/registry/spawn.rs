@@ -122,6 +122,7 @@ impl Registry {
         let mut options = agent_options(&request, mcp_servers(&request, principal)?);
         options.max_turns = pins::max_turns(continuation.as_deref());
         options.idle_limit = config.idle_timeout;
+        options.allow_invalid = config.allow_invalid;
         // Without `continuation` in the manifest, only `resumable` decides about `resume`.
         let is_declared = context.bundle.root().has("continuation");
         options.choices.continuation = continuation.filter(|_| is_declared || resumed.is_none());

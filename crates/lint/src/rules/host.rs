@@ -9,6 +9,16 @@ const INSTALL_METHODS: Source = Source {
     section: "Install methods",
 };
 
+/// The manifest, or one that it refers to, has errors, so hosts refuse it. `doctor` reports each
+/// error under its own rule, and this one if there are none.
+pub static MANIFEST_INVALID: Rule = Rule {
+    slug: "manifest-invalid",
+    title: "The manifest has errors, so hosts refuse it",
+    source: Source::aip45("Conformance"),
+    scope: Scope::Host,
+    ..Rule::BASE
+};
+
 /// `requires` excludes this machine.
 pub static HOST_OS_MISMATCH: Rule = Rule {
     slug: "host-os-mismatch",

@@ -28,6 +28,7 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
 use crate::audit::Audit;
+use crate::capabilities::CapabilityMonitor;
 use crate::error::{Code, Error, stderr_block};
 use crate::event::{StopReason, StreamEvent};
 use agentproto_sandbox::spawn::Exit;
@@ -176,6 +177,8 @@ pub struct EventSink {
     audit: Arc<Audit>,
     calls: Arc<ToolCalls>,
     usage: Arc<Mutex<Option<Value>>>,
+    /// Compares the events with the declared capabilities.
+    monitor: Option<Arc<CapabilityMonitor>>,
 }
 
 impl EventSink {
@@ -186,6 +189,7 @@ impl EventSink {
             audit,
             calls: Arc::default(),
             usage: Arc::default(),
+            monitor: None,
         }
     }
 
@@ -204,6 +208,20 @@ impl EventSink {
     /// The usage data of the turn, if the agent reported any.
     pub fn take_usage(&self) -> Option<Value> {
         self.usage.lock().take()
+    }
+
+    /// Compares the events with the declared capabilities.
+    #[must_use]
+    pub fn monitored(mut self, monitor: Arc<CapabilityMonitor>) -> Self {
+        self.monitor = Some(monitor);
+        self
+    }
+
+    /// Notes that the agent read or wrote a file through the host.
+    pub fn file_access(&self) {
+        if let Some(monitor) = &self.monitor {
+            monitor.file_access();
+        }
     }
 
     /// Sends an event. Waits while the reader is slow. A reader that is gone is not an error. Tool
@@ -227,6 +245,9 @@ impl EventSink {
                 json!({ "id": id, "message": message, "state": "suspended" }),
             )?,
             _ => {}
+        }
+        if let Some(monitor) = &self.monitor {
+            monitor.event(&event);
         }
         // Usually there is space, and nothing has to wait.
         if let Err(TrySendError::Full(event)) = self.sink.try_send(event) {

@@ -156,6 +156,25 @@ fn all_names(auth: Auth<'_>, inventory: &Inventory) -> Vec<String> {
     out
 }
 
+/// Refuses exposures that this host does not serve (AIP-19): the program would miss its secret. An
+/// entry that is not granted to this bundle is for others.
+fn refuse_unserved(ctx: &Context, inventory: &Inventory) -> Result<(), Error> {
+    let who = resolve::requester(ctx);
+    let granted = inventory.entries.iter().filter(|e| e.access(&who).is_ok());
+    for entry in granted {
+        if let Some(kind) = entry.unsupported_exposures.first() {
+            let what = format!(
+                "the secret `{}` has an exposure of kind `{kind}`, which this host does not serve (AIP-19)",
+                entry.slug
+            );
+            return Err(Error::new(Code::SecretUnavailable, what)
+                .hint("pass it in a variable (`kind: env`), or remove the exposure")
+                .details(json!({ "slug": entry.slug, "exposure": kind })));
+        }
+    }
+    Ok(())
+}
+
 /// The available secrets as variables. Each is masked, and its read is audited. `to` names the
 /// receiver.
 pub async fn environment(ctx: &Context, to: &str) -> Result<Vec<(OsString, OsString)>, Error> {
@@ -164,18 +183,7 @@ pub async fn environment(ctx: &Context, to: &str) -> Result<Vec<(OsString, OsStr
     };
     secrets::keyring::unlock(ctx).await?;
     let inventory = Inventory::from_bundle(&ctx.bundle)?;
-    if let Some(why) = &inventory.load_error {
-        ctx.observer.warning("secrets_unread", why);
-    }
-    for entry in &inventory.entries {
-        for kind in &entry.unsupported_exposures {
-            let what = format!(
-                "unsupported exposure `{kind}` of the secret `{}`",
-                entry.slug
-            );
-            ctx.observer.warning("exposure_unserved", &what);
-        }
-    }
+    refuse_unserved(ctx, &inventory)?;
     let mut out = Vec::new();
     for name in all_names(auth, &inventory) {
         if let Some(resolved) = resolve(ctx, &inventory, &name, to).await? {

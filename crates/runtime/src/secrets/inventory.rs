@@ -23,8 +23,6 @@ const VALUE_FIELDS: [&str; 7] = [
 pub struct Inventory {
     /// The entries, in the order of the file.
     pub entries: Vec<SecretEntry>,
-    /// Why the file that the bundle names could not be used.
-    pub load_error: Option<String>,
 }
 
 /// One secret of the inventory.
@@ -88,7 +86,8 @@ pub struct OauthEndpoints {
 }
 
 impl Inventory {
-    /// Reads the file that `auth.ref` names.
+    /// Reads the file that `auth.ref` names. A file that is missing or unreadable is an error:
+    /// which secrets the bundle uses, and who may read them, would be unknown.
     pub fn from_bundle(bundle: &Bundle) -> Result<Inventory, Error> {
         let Some(node) = bundle.root().at(&["auth", "ref"]) else {
             return Ok(Inventory::default());
@@ -97,14 +96,14 @@ impl Inventory {
             return Err(bundle.invalid(node, "`auth.ref` must be a path to a SECRETS.md"));
         };
         let workspace = Workspace::new(&Disk, "/");
-        let unreadable = |why: String| Inventory {
-            entries: Vec::new(),
-            load_error: Some(format!("`{reference}`: {why}")),
+        let unusable = |why: &str| {
+            let what = format!("`auth.ref` names `{reference}`: {why} (AIP-29 § Auth)");
+            Err(bundle.invalid(node, &what))
         };
         let doc = match workspace.resolve(&bundle.manifest, RefRole::Secrets, reference) {
             Resolution::Document(doc) => doc,
-            Resolution::Missing(_) => return Ok(unreadable("file not found".into())),
-            Resolution::Unreadable(_, error) => return Ok(unreadable(error.to_string())),
+            Resolution::Missing(_) => return unusable("file not found"),
+            Resolution::Unreadable(_, error) => return unusable(&error.to_string()),
             Resolution::External | Resolution::Absolute | Resolution::Escapes(_) => {
                 return Err(bundle.invalid(
                     node,
@@ -117,7 +116,7 @@ impl Inventory {
                 let items = view.node().get("secrets").map_or(&[][..], Node::items);
                 read(&doc, items)
             }
-            _ => Ok(unreadable("it has no `secrets` list (AIP-19)".into())),
+            _ => unusable("it has no `secrets` list"),
         }
     }
 

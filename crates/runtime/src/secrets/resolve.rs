@@ -165,7 +165,8 @@ fn mask_all(ctx: &Context, value: &Value) {
     }
 }
 
-fn requester(ctx: &Context) -> Requester<'_> {
+/// Who asks for a secret of this bundle.
+pub(crate) fn requester(ctx: &Context) -> Requester<'_> {
     let root = ctx.bundle.root();
     let names = ["id", "bin", "name"].map(|key| root.str_at(&[key]));
     let mut users = vec![user_id()];

@@ -19,10 +19,7 @@ impl SetupRun<'_> {
     pub async fn oauth(&mut self, step: &StepDefinition<'_>, slug: &str) -> Result<(), Error> {
         let inventory = Inventory::from_bundle(&self.ctx.bundle)?;
         let Some(entry) = inventory.slug(slug) else {
-            let why = match &inventory.load_error {
-                Some(why) => format!("its secret `{slug}` is not declared: {why}"),
-                None => format!("its secret `{slug}` is not declared in a SECRETS.md (`auth.ref`)"),
-            };
+            let why = format!("its secret `{slug}` is not declared in a SECRETS.md (`auth.ref`)");
             return Err(self.failed(step, &why));
         };
         if entry.kind != inventory::SecretKind::Oauth {

@@ -3,7 +3,6 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
-use std::time::Duration;
 
 use super::block::Block;
 use super::draft::{Draft, Role};
@@ -417,17 +416,10 @@ fn limits(block: &Block, draft: &mut Draft) -> Result<Vec<PolicyLimit>, PolicyEr
         let Some(declared) = limits.amount(key)? else {
             continue;
         };
-        let kind = match key {
-            "timeout_ms" => LimitKind::Timeout(Duration::from_millis(declared.value)),
-            "memory_mb" => LimitKind::Memory {
-                bytes: declared.value.saturating_mul(1 << 20),
-            },
-            _ => LimitKind::Cpu(Duration::from_millis(declared.value)),
-        };
         out.push(PolicyLimit {
             default: false,
             clause: declared.clause,
-            kind,
+            kind: LimitKind::from_key(key, declared.value),
         });
     }
     Ok(out)

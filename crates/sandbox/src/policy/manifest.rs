@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::SandboxSpec;
 use super::block::Block;
 use super::error::{ManifestPosition, PolicyError};
+use super::runner::Runner;
 use agentproto_manifest::{
     Disk, Doctype, Document, FileSource, Node, Problem, RefRole, Resolution, Workspace, normalize,
     ref_sites,
@@ -30,6 +32,8 @@ pub struct SandboxManifest {
     tool: Option<Arc<Document>>,
     /// The document with `auth.state`, if there is one.
     bundle: Option<Arc<Document>>,
+    /// The `runner` of the bundle.
+    pub(super) runner: Option<Runner>,
 }
 
 impl SandboxManifest {
@@ -114,6 +118,19 @@ impl SandboxManifest {
         let texts = texts.filter_map(|key| root?.get(key)?.as_str());
         let names = texts.filter_map(|text| Path::new(text).file_name()?.to_str());
         names.map(str::to_owned).collect()
+    }
+
+    /// `runner.engine` of the bundle, or `None` without a `runner` (AIP-17).
+    pub fn runner_engine(&self) -> Result<Option<String>, PolicyError> {
+        self.runner.as_ref().map(Runner::engine).transpose()
+    }
+
+    /// `runner.limits.timeout_ms` of the bundle (AIP-17).
+    pub fn runner_timeout(&self) -> Result<Option<Duration>, PolicyError> {
+        match &self.runner {
+            Some(runner) => runner.timeout(),
+            None => Ok(None),
+        }
     }
 
     /// The directory that paths of the manifest are relative to.
@@ -228,6 +245,7 @@ fn load_plain(doc: Arc<Document>) -> Result<SandboxManifest, PolicyError> {
         pointer: pointer.to_owned(),
         tool: None,
         bundle: None,
+        runner: None,
         block_document: doc,
     })
 }
@@ -242,13 +260,14 @@ fn find(workspace: &Workspace, doc: Arc<Document>) -> Result<SandboxManifest, Po
             pointer: String::new(),
             tool: None,
             bundle: None,
+            runner: None,
         }),
-        Some(Doctype::Cli) => bundle(&doc, None),
+        Some(Doctype::Cli) => bundle(workspace, &doc, None),
         Some(Doctype::AgentCli) => agent(workspace, &doc, root),
         Some(Doctype::Tool) => {
             let cli = parent_of_tool(workspace, &doc, root)?;
             check_readable(&cli)?;
-            bundle(&cli, Some(doc.clone()))
+            bundle(workspace, &cli, Some(doc.clone()))
         }
         // A file with any other name: the keys of the block identify it.
         _ => load_plain(doc.clone()),
@@ -256,6 +275,7 @@ fn find(workspace: &Workspace, doc: Arc<Document>) -> Result<SandboxManifest, Po
 }
 
 fn bundle(
+    workspace: &Workspace,
     cli: &Arc<Document>,
     tool: Option<Arc<Document>>,
 ) -> Result<SandboxManifest, PolicyError> {
@@ -267,6 +287,7 @@ fn bundle(
         pointer: "/sandbox".into(),
         tool,
         bundle: Some(cli.clone()),
+        runner: Runner::find(workspace, cli)?,
     })
 }
 
@@ -331,6 +352,7 @@ fn agent(
     let Some(node) = root.get("sandbox") else {
         return Err(no_sandbox(doc));
     };
+    let runner = Runner::find(workspace, doc)?;
     let manifest = |spec, block_document: &Arc<Document>, pointer: &str| SandboxManifest {
         spec,
         document: doc.clone(),
@@ -338,6 +360,7 @@ fn agent(
         pointer: pointer.to_owned(),
         tool: None,
         bundle: Some(doc.clone()),
+        runner: runner.clone(),
     };
     let follow = |node: &Node, reference: &str| {
         let found = workspace.resolve(doc, RefRole::Sandbox, reference);

@@ -19,6 +19,7 @@ mod narrow;
 mod paths;
 mod protect;
 mod repository;
+mod runner;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -44,10 +45,14 @@ pub fn resolve(
     context: &HostContext,
     command: &[OsString],
 ) -> Result<Policy, PolicyError> {
-    match manifest.spec {
+    let mut policy = match manifest.spec {
         SandboxSpec::Aip29 => aip29::resolve(manifest, context, command),
         SandboxSpec::Aip36 => aip36::resolve(manifest, context, command),
+    }?;
+    if let Some(runner) = &manifest.runner {
+        runner.apply(&mut policy)?;
     }
+    Ok(policy)
 }
 
 /// The variables that every child gets, sandboxed or not, and the caller's own variables.
@@ -302,4 +307,26 @@ pub enum LimitKind {
     Cpu(Duration),
     /// Number of processes at a time.
     Processes(u64),
+}
+
+impl LimitKind {
+    /// The limit that a key of `limits` sets (AIP-17, AIP-36).
+    fn from_key(key: &str, amount: u64) -> LimitKind {
+        match key {
+            "timeout_ms" => LimitKind::Timeout(Duration::from_millis(amount)),
+            "memory_mb" => LimitKind::Memory {
+                bytes: amount.saturating_mul(1 << 20),
+            },
+            _ => LimitKind::Cpu(Duration::from_millis(amount)),
+        }
+    }
+
+    /// The limit as a number, to compare limits of the same resource.
+    fn amount(self) -> u128 {
+        match self {
+            LimitKind::Timeout(max) | LimitKind::Cpu(max) => max.as_nanos(),
+            LimitKind::Memory { bytes } => bytes.into(),
+            LimitKind::Processes(count) => count.into(),
+        }
+    }
 }

@@ -112,6 +112,9 @@ pub struct Run {
     /// Also install programs without a SHA-256
     #[arg(long)]
     pub allow_unverified: bool,
+    /// Run a manifest that has errors
+    #[arg(long)]
+    pub allow_invalid: bool,
     /// Maximum number of seconds for the agent's handshake
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = crate::cli::agents::seconds)]
     pub handshake_timeout: f64,
@@ -506,6 +509,8 @@ fn load(args: &Run, sandbox: SandboxSettings, observer: Arc<dyn Observer>) -> Re
             reinstall: false,
         },
         mcp_servers: mcp_servers(args)?,
+        allow_invalid: args.allow_invalid,
+        also_validate: args.operator.iter().cloned().collect(),
         ..AgentOptions::default()
     };
     Agent::load(context, options)

@@ -245,6 +245,12 @@ impl Reader {
                 Ok(None)
             }
             (None, id, _) if self.shared.prompt.deliver_response(id, &line) => Ok(None),
+            (Some(method), Some(_), _) if method.starts_with("fs/") => {
+                if let Some(events) = self.shared.events() {
+                    events.file_access();
+                }
+                Ok(Some(line))
+            }
             _ => Ok(Some(line)),
         }
     }
