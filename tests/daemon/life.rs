@@ -300,6 +300,34 @@ async fn every_protocol_arm() {
     assert_eq!(refused.status, 503);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_invalid_manifest_is_refused_before_a_session_exists() {
+    agentproto_suites::proves!("A45-CONF-01");
+    let flavored = |host: &Host| {
+        super::host::adapter(host.dir.path(), "flavored", |text| {
+            text.replace("tags: [mock, acp]", "tags: [mock, acp]\nflavor: sweet")
+        });
+    };
+    let host = Host::new();
+    flavored(&host);
+    let refused = host.spawn(host.request("flavored")).await;
+    let refused = refused.expect_err("refused");
+    assert_eq!((refused.status, refused.code), (422, "manifest_invalid"));
+    let finding = &refused.details["findings"][0];
+    assert_eq!(finding["rule"], "fm-unknown-field");
+    assert_eq!(finding["pointer"], "/flavor");
+    assert!(host.registry.list(false).is_empty());
+    let dir = tempfile::tempdir().expect("a directory");
+    let host = Host::with(dir, |config| config.allow_invalid = true);
+    flavored(&host);
+    let session = host.spawn(host.request("flavored")).await.expect("allowed");
+    let warnings = &host.registry.get(&session.id).expect("there").warnings;
+    assert!(
+        warnings.iter().any(|w| w.code == "manifest_invalid"),
+        "{warnings:?}"
+    );
+}
+
 // A46-STATUS-03.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_that_exits_between_turns_has_status_exited() {

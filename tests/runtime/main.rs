@@ -8,6 +8,7 @@ mod bench_bundle;
 mod call;
 mod call_mcp;
 mod choices;
+mod declared;
 mod duties;
 mod egress;
 mod events;

@@ -28,6 +28,7 @@ use crate::setup;
 use crate::validate;
 use crate::version;
 use agentproto_manifest::views::AgentCli;
+use agentproto_sandbox::policy::SandboxManifest;
 
 /// Default of `session.idle_timeout_ms` (A45-SESS-02).
 const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_millis(600_000);
@@ -94,6 +95,37 @@ pub struct Agent {
     installed: OnceCell<install::Installed>,
     /// The caller's own idle limit. The shorter of this and the manifest's limit applies.
     idle: Option<Duration>,
+    runner: Runner,
+}
+
+/// What `runner` of the manifest declares beyond the sandbox (AIP-17).
+#[derive(Default)]
+struct Runner {
+    /// Whether its engine is replaced by `subprocess`.
+    is_downgraded: bool,
+    /// `limits.timeout_ms`: the maximum time for one turn.
+    timeout: Option<Duration>,
+}
+
+impl Runner {
+    /// Reads the block. What this host cannot provide is an error before anything is installed.
+    fn load(bundle: &Bundle) -> Result<Runner, Error> {
+        let Some(node) = bundle.root().get("runner") else {
+            return Ok(Runner::default());
+        };
+        let manifest = SandboxManifest::load(bundle.path())?;
+        if let Some((clause, why)) = manifest.unsupported_runner()?.first() {
+            let what = format!("`{}`: {why} (AIP-17)", clause.text);
+            return Err(bundle
+                .error_at(Code::SandboxUnenforceable, node, &what)
+                .hint("nothing was started; change `runner`, or use a host that supports it")
+                .details(json!({ "pointer": clause.pointer })));
+        }
+        Ok(Runner {
+            is_downgraded: manifest.runner_engine()?.as_deref() == Some("in-process"),
+            timeout: manifest.runner_timeout()?,
+        })
+    }
 }
 
 impl Agent {
@@ -129,7 +161,9 @@ impl Agent {
             .for_each(|server| server.mask(&context.masks));
         options.mcp_servers = servers;
         validate::check(&context, &options.also_validate, options.allow_invalid)?;
+        let runner = Runner::load(bundle)?;
         Ok(Agent {
+            runner,
             protocol,
             choices,
             options,
@@ -178,11 +212,18 @@ impl Agent {
             &context.bundle.path().display().to_string(),
         );
         if context.sandboxing == Sandboxing::Off {
-            context.observer.warning(
-                "sandbox_off",
-                "the declared sandbox is not enforced: the agent can do whatever you can",
-            );
+            let what = match context.bundle.common().auth().is_some() {
+                true => {
+                    "the declared sandbox is not enforced: the agent can do whatever you can, and other processes of yours can read its secrets"
+                }
+                false => "the declared sandbox is not enforced: the agent can do whatever you can",
+            };
+            context.observer.warning("sandbox_off", what);
             context.audit.record("sandbox.off", json!({}))?;
+        }
+        if self.runner.is_downgraded {
+            let what = "`runner.engine: in-process` is only for code of the host: the agent runs in its own process (AIP-17)";
+            context.observer.warning("runner_downgraded", what);
         }
         self.ready().await
     }
@@ -382,7 +423,11 @@ impl Agent {
         SessionLimits {
             idle,
             max_turns: turns.into_iter().chain(self.options.max_turns).min(),
-            turn_timeout: self.options.turn_timeout,
+            // The shorter limit applies.
+            turn_timeout: [self.options.turn_timeout, self.runner.timeout]
+                .into_iter()
+                .flatten()
+                .min(),
         }
     }
 }

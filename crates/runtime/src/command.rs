@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::auth;
 use crate::context::{Context, Sandboxing};
 use crate::error::{Code, Error};
 use agentproto_manifest::Doctype;
@@ -245,7 +246,7 @@ impl Context {
 
     /// Prepares a command that a confined agent asks for. It runs under the agent's own policy, so
     /// the agent cannot gain access this way. The program must be one that the agent could run
-    /// itself.
+    /// itself. It does not get the agent's secrets (A45-SEC-05).
     pub fn prepare_within(
         &self,
         policy: &Policy,
@@ -280,6 +281,9 @@ impl Context {
             .into_iter()
             .chain(rest.iter().cloned())
             .collect();
+        policy
+            .env
+            .retain(|(name, value)| !auth::is_secret(self, name, value));
         for (name, value) in env {
             policy.env.retain(|(known, _)| known != name);
             policy.env.push((name.clone(), value.clone()));

@@ -410,7 +410,7 @@ impl Inner {
                 limit.as_secs_f64()
             ),
         )
-        .hint("use a higher `--turn-timeout`"))
+        .hint("use a higher `--turn-timeout` or `runner.limits.timeout_ms`"))
     }
 
     /// Returns when to check again, or `None` if the session was idle and accepts no more turns.

@@ -160,9 +160,9 @@ pub async fn check(ctx: &Context, isolated: Result<(), String>) -> Result<Vec<Ru
     }
     if let Some(auth) = common.auth() {
         let text = match &isolated {
-            Ok(()) => "the variables of your shell are hidden from the agent, except declared ones"
+            Ok(()) => "the agent gets only declared variables, and commands that are run for it do not get its secrets"
                 .to_owned(),
-            Err(why) => format!("the agent would see the variables of your shell: {why}"),
+            Err(why) => format!("its environment, which contains secrets, cannot be isolated: {why}"),
         };
         results.add(&host::auth_env_isolation(), auth.0, isolated.is_ok(), text);
     }

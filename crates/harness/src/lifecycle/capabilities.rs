@@ -23,7 +23,9 @@ pub async fn capabilities(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict>
         Err(error) if error.code == Code::CapabilityMismatch => {
             let line = probe.note_error(&error);
             let what = format!("capability_mismatch: {}", error.message);
-            probe.violation("A45-CAP-09", what.clone(), &[line]);
+            let by_mode = error.details.get("declared") == Some(&json!("/session/mode"));
+            let id = if by_mode { "A45-SESS-08" } else { "A45-CAP-09" };
+            probe.violation(id, what.clone(), &[line]);
             return Err(NoVerdict::NotVerified(what));
         }
         Err(error) => return Err(probe.no_verdict_for(&error)),
@@ -224,6 +226,8 @@ fn against_manifest(probe: &mut ProbeContext<'_>, bundle: &Bundle, live: &Value,
         (is_declared, resumable),
         lines,
     );
+    let lacks = "neither session/load nor session/resume";
+    session_mode(probe, bundle, resumable.then_some(()).ok_or(lacks), lines);
     let images = is("/promptCapabilities/image") || is("/promptCapabilities/audio");
     let is_declared = declared.and_then(|c| c.multimodal()) == Some(true);
     promise(
@@ -234,6 +238,26 @@ fn against_manifest(probe: &mut ProbeContext<'_>, bundle: &Bundle, live: &Value,
         (is_declared, images),
         lines,
     );
+}
+
+/// A45-SESS-08: the session mode `resumable` needs an agent that can resume. `offers` is what it
+/// offers instead, if it cannot.
+fn session_mode(
+    probe: &mut ProbeContext<'_>,
+    bundle: &Bundle,
+    offers: Result<(), &str>,
+    lines: &[u64],
+) {
+    let session = bundle.agent().and_then(|agent| agent.session());
+    if session.and_then(|session| session.mode()) != Some("resumable") {
+        let why = "the session mode is not `resumable`".to_owned();
+        probe.undecided("A45-SESS-08", NoVerdict::NotApplicable(why));
+        return;
+    }
+    let against = offers
+        .err()
+        .map(|offers| format!("`session.mode` is `resumable`, but the agent offers {offers}"));
+    probe.verdict("A45-SESS-08", against, lines);
 }
 
 fn promise(
@@ -263,10 +287,17 @@ async fn mcp(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
         probe.undecided(id, acp_only.clone());
     }
     let bundle = probe.subject.target.bundle.clone();
-    let declared = bundle.agent().and_then(|agent| agent.capabilities());
-    if declared.and_then(|c| c.resumable()) != Some(true) {
+    let agent = bundle.agent();
+    let declared = agent.and_then(|agent| agent.capabilities()?.resumable()) == Some(true);
+    let by_mode = agent.and_then(|agent| agent.session()?.mode()) == Some("resumable");
+    if !declared {
         let why = "the manifest does not declare `resumable`".to_owned();
         probe.undecided("A45-CAP-07", NoVerdict::NotApplicable(why));
+    }
+    if !by_mode {
+        session_mode(probe, &bundle, Ok(()), &[]);
+    }
+    if !declared && !by_mode {
         return Ok(());
     }
     let mut connection = connect(probe).await?;
@@ -291,7 +322,15 @@ async fn mcp(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
         )),
         Some(_) => None,
     };
-    probe.verdict("A45-CAP-07", against, &[tools.line]);
+    if by_mode {
+        let offers = against
+            .as_deref()
+            .map(|_| "no tool that continues a conversation");
+        session_mode(probe, &bundle, offers.map_or(Ok(()), Err), &[tools.line]);
+    }
+    if declared {
+        probe.verdict("A45-CAP-07", against, &[tools.line]);
+    }
     Ok(())
 }
 

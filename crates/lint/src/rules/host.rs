@@ -114,10 +114,14 @@ pub fn install_vendored_missing() -> Rule {
 /// The lint rule `auth-env-isolation`, as `doctor` reports it. The linter looks at the declared
 /// provider, and `doctor` checks what this host can enforce.
 pub fn auth_env_isolation() -> Rule {
-    for_host(
-        "auth-env-isolation",
-        Source::aip45("Security considerations"),
-    )
+    Rule {
+        // `run` refuses to start the agent.
+        severity: Severity::Error,
+        ..for_host(
+            "auth-env-isolation",
+            Source::aip45("Security considerations"),
+        )
+    }
 }
 
 /// A copy of a lint rule that refers to the spec section about hosts.

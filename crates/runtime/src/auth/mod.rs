@@ -5,7 +5,7 @@ pub mod callback;
 mod login;
 pub mod state;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -154,6 +154,22 @@ fn all_names(auth: Auth<'_>, inventory: &Inventory) -> Vec<String> {
         }
     });
     out
+}
+
+/// Whether a variable of the agent is for the agent alone: `auth` names it, or its value contains a
+/// secret.
+pub(crate) fn is_secret(ctx: &Context, name: &OsStr, value: &OsStr) -> bool {
+    let root = ctx.bundle.root();
+    let lists: [&[&str]; 2] = [
+        &["auth", "state", "env"],
+        &["sandbox", "env", "auth", "state", "env"],
+    ];
+    let mut declared = lists
+        .iter()
+        .filter_map(|path| root.at(path))
+        .flat_map(|list| list.strings());
+    let value = value.to_string_lossy();
+    declared.any(|(declared, _)| name == declared) || ctx.masks.mask(&value) != value
 }
 
 /// Refuses exposures that this host does not serve (AIP-19): the program would miss its secret. An

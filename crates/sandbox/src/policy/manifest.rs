@@ -8,6 +8,7 @@ use super::SandboxSpec;
 use super::block::Block;
 use super::error::{ManifestPosition, PolicyError};
 use super::runner::Runner;
+use crate::clause::Clause;
 use agentproto_manifest::{
     Disk, Doctype, Document, FileSource, Node, Problem, RefRole, Resolution, Workspace, normalize,
     ref_sites,
@@ -123,6 +124,14 @@ impl SandboxManifest {
     /// `runner.engine` of the bundle, or `None` without a `runner` (AIP-17).
     pub fn runner_engine(&self) -> Result<Option<String>, PolicyError> {
         self.runner.as_ref().map(Runner::engine).transpose()
+    }
+
+    /// What the bundle's `runner` declares and this host cannot provide, with the reasons.
+    pub fn unsupported_runner(&self) -> Result<Vec<(Clause, String)>, PolicyError> {
+        match &self.runner {
+            Some(runner) => runner.unsupported(),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// `runner.limits.timeout_ms` of the bundle (AIP-17).

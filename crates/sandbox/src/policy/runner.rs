@@ -12,6 +12,11 @@ use agentproto_manifest::{Doctype, Document, Node, RefRole, Resolution, Workspac
 
 const SPEC: &str = "AIP-17";
 const KEYS: [&str; 4] = ["engine", "image", "needs", "limits"];
+const NEEDS: [&str; 4] = ["language", "native", "npm", "pip"];
+const LIMITS: [&str; 3] = ["timeout_ms", "memory_mb", "cpu_ms"];
+const DEFAULT_ENGINE: &str = "subprocess";
+/// Engines that this host has. `in-process` becomes `subprocess`.
+const ENGINES: [&str; 3] = ["subprocess", "sandbox", "in-process"];
 /// Keys of a mapping that contains the block, or a reference to it.
 const WRAPPERS: [&str; 3] = ["inline", "file", "ref"];
 
@@ -69,7 +74,7 @@ impl Runner {
     /// `engine`, or its default.
     pub(super) fn engine(&self) -> Result<String, PolicyError> {
         let engine = self.block()?.text("engine")?;
-        Ok(engine.map_or_else(|| "subprocess".to_owned(), |engine| engine.value))
+        Ok(engine.map_or_else(|| DEFAULT_ENGINE.to_owned(), |engine| engine.value))
     }
 
     /// `limits.timeout_ms`.
@@ -81,66 +86,77 @@ impl Runner {
         Ok(timeout.map(|declared| Duration::from_millis(declared.value)))
     }
 
+    /// What this host cannot provide, with the reasons.
+    pub(super) fn unsupported(&self) -> Result<Vec<(Clause, String)>, PolicyError> {
+        let block = self.block()?;
+        let mut out = block.unknown(&KEYS, SPEC);
+        let engine = block.text("engine")?;
+        let name = engine.as_ref().map_or(DEFAULT_ENGINE, |e| &e.value);
+        if !ENGINES.contains(&name)
+            && let Some(engine) = &engine
+        {
+            let why = "this host only starts processes on this machine: use `subprocess`";
+            out.push((engine.clause.clone(), why.to_owned()));
+        }
+        if let Some(image) = block.text("image")?
+            && !ignores_image(name)
+        {
+            out.push((image.clause, "this host cannot start images".to_owned()));
+        }
+        if let Some(needs) = block.block("needs")? {
+            out.extend(needs.unknown(&NEEDS, SPEC));
+        }
+        if let Some(limits) = block.block("limits")? {
+            out.extend(limits.unknown(&LIMITS, SPEC));
+        }
+        Ok(out)
+    }
+
     /// Adds the clauses of the block to a policy.
     pub(super) fn apply(&self, policy: &mut Policy) -> Result<(), PolicyError> {
         let block = self.block()?;
-        policy.unenforceable.extend(block.unknown(&KEYS, SPEC));
+        policy.unenforceable.extend(self.unsupported()?);
         let engine = block.text("engine")?;
-        let name = engine.as_ref().map_or("subprocess", |e| e.value.as_str());
-        let image = block.text("image")?;
-        match (&engine, name) {
-            (_, "subprocess") => {}
-            (Some(engine), "in-process") => {
-                let note = "the bundle runs in its own process: this engine is only for code of the host (AIP-17)";
-                policy.notes.push((engine.clause.clone(), note.to_owned()));
+        let name = engine.as_ref().map_or(DEFAULT_ENGINE, |e| &e.value);
+        let note = match name {
+            "in-process" => {
+                "the bundle runs in its own process: this engine is only for code of the host (AIP-17)"
             }
-            (Some(engine), "sandbox") => {
-                let note = "the bundle runs in its declared sandbox";
-                policy.notes.push((engine.clause.clone(), note.to_owned()));
-            }
-            (Some(engine), _) => {
-                let why = "this host only starts processes on this machine: use `subprocess`";
-                let clause = engine.clause.clone();
-                policy.unenforceable.push((clause, why.to_owned()));
-            }
-            (None, _) => {}
+            _ => "the bundle runs in its own process, in the declared sandbox",
+        };
+        if let Some(engine) = &engine
+            && ENGINES.contains(&name)
+        {
+            policy.notes.push((engine.clause.clone(), note.to_owned()));
         }
-        if let Some(image) = image {
-            match name {
-                "subprocess" | "in-process" => {
-                    let why = format!("the engine `{name}` does not use an image (AIP-17)");
-                    policy.ineffective.push((image.clause, why));
-                }
-                _ => {
-                    let why = "this host cannot start images".to_owned();
-                    policy.unenforceable.push((image.clause, why));
-                }
-            }
+        if let Some(image) = block.text("image")?
+            && ignores_image(name)
+        {
+            let why = format!("the engine `{name}` does not use an image (AIP-17)");
+            policy.ineffective.push((image.clause, why));
         }
-        if let Some(needs) = block.block("needs")? {
-            let note = "the host does not install it; a program that misses it fails";
-            policy.notes.push((needs_clause(&block), note.to_owned()));
-            let known = ["language", "native", "npm", "pip"];
-            policy.unenforceable.extend(needs.unknown(&known, SPEC));
+        if block.block("needs")?.is_some() {
+            let note = "must already be installed: the host does not install it";
+            policy
+                .notes
+                .push((block.clause("needs", ""), note.to_owned()));
         }
         let Some(limits) = block.block("limits")? else {
             return Ok(());
         };
-        let known = ["timeout_ms", "memory_mb", "cpu_ms"];
-        policy.unenforceable.extend(limits.unknown(&known, SPEC));
-        for key in known {
-            let Some(declared) = limits.amount(key)? else {
-                continue;
-            };
-            let kind = LimitKind::from_key(key, declared.value);
-            add_limit(policy, declared.clause, kind);
+        for key in LIMITS {
+            if let Some(declared) = limits.amount(key)? {
+                let kind = LimitKind::from_key(key, declared.value);
+                add_limit(policy, declared.clause, kind);
+            }
         }
         Ok(())
     }
 }
 
-fn needs_clause(block: &Block<'_>) -> Clause {
-    block.clause("needs", "")
+/// Whether an engine starts no image.
+fn ignores_image(engine: &str) -> bool {
+    matches!(engine, "subprocess" | "in-process")
 }
 
 /// Adds a limit. It replaces a default of the host. Of two declared limits, the lower one applies.

@@ -49,8 +49,29 @@ fn capabilities() -> Vec<Mutant> {
             acp()
                 .args("--scenario, bare")
                 .without_optional()
+                .manifest("mode: resumable", "mode: persistent")
+                .edit("ACP.md", "embeddedContext: true", "embeddedContext: false"),
+        ),
+        mutant(
+            "lc-session-beyond-acp-md",
+            "A45-SESS-08",
+            "The session mode is `resumable`, but ACP.md does not declare `loadSession`.",
+            acp()
+                .args("--scenario, bare")
+                .without_optional()
+                .manifest("resumable: true", "resumable: false")
                 .edit("ACP.md", "tier: governance-aware", "tier: basic")
                 .edit("ACP.md", "        loadSession: true\n", "")
+                .edit("ACP.md", "embeddedContext: true", "embeddedContext: false"),
+        ),
+        mutant(
+            "lc-session-not-resumable",
+            "A45-SESS-08",
+            "The session mode is `resumable`, but the agent offers neither load nor resume.",
+            acp()
+                .args("--scenario, bare")
+                .without_optional()
+                .manifest("resumable: true", "resumable: false")
                 .edit("ACP.md", "embeddedContext: true", "embeddedContext: false"),
         ),
         mutant(
@@ -67,7 +88,7 @@ fn capabilities() -> Vec<Mutant> {
             "The manifest declares images, which the agent does not accept.",
             acp()
                 .manifest("multimodal: false", "multimodal: true")
-                .edit("ACP.md", "          image: false\n", ""),
+                .edit("ACP.md", "image: false", "image: true"),
         ),
         mutant(
             "lc-no-text",

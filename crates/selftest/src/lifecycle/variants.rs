@@ -32,6 +32,14 @@ pub fn variants() -> Vec<Variant> {
             adapter(),
         ),
         variant(
+            "numbers-from-one",
+            "An agent whose processes all number their sessions from 1.",
+            adapter().edit_adapter(
+                "session=s-$(date +%s%N)",
+                "{ session=s1; rm -f .memory-s1; }",
+            ),
+        ),
+        variant(
             "login",
             "A login by an environment variable.",
             acp().with_login(),

@@ -249,6 +249,11 @@ fn check_against_sandbox(ctx: &RuleContext<'_>) {
     expiry_code(ctx, auth);
 }
 
+/// The provider that does not isolate the environment of child processes on any host: the
+/// permission model of Node.js does not cover it. `local` is isolated by hosts that build the
+/// environment from declared variables, as agentproto does.
+const NOT_ISOLATING: &str = "node-permission";
+
 /// Checks that apply only to an AIP-45 manifest.
 fn check_agent(ctx: &RuleContext<'_>) {
     let Some(auth) = ctx.root.entry("auth") else {
@@ -269,11 +274,10 @@ fn check_agent(ctx: &RuleContext<'_>) {
     let Some(sandbox) = ctx.root.get("sandbox") else {
         return;
     };
-    let message =
-        "the provider `local` does not hide the agent's environment from the commands it runs";
-    let help = "use a provider that isolates child processes, such as `mastra-e2b`, or accept the risk with `# agentproto: ignore[auth-env-isolation] REASON`";
+    let message = "the provider `node-permission` does not isolate environment variables, which contain secrets here";
+    let help = "use another provider: `local` on a host that enforces it, or one that starts a separate machine";
     if let Some(provider) = sandbox.get("provider") {
-        if provider.as_str() == Some("local") {
+        if provider.as_str() == Some(NOT_ISOLATING) {
             ctx.report(
                 FindingDraft::new(&AUTH_ENV_ISOLATION, provider, message)
                     .help(help)
@@ -286,7 +290,7 @@ fn check_agent(ctx: &RuleContext<'_>) {
     } else if sandbox.as_str().is_some()
         && let Some((reference, doc)) = ctx.bound(RefRole::Sandbox)
         && let Some(provider) = doc.root.as_ref().and_then(|root| root.get("provider"))
-        && provider.as_str() == Some("local")
+        && provider.as_str() == Some(NOT_ISOLATING)
     {
         ctx.report(
             FindingDraft::new(&AUTH_ENV_ISOLATION, reference.site.node, message)
