@@ -41,7 +41,7 @@ use crate::error::{Code, Error};
 use crate::install::{self, InstallOptions, Installed};
 use crate::observe::Stage;
 use crate::secrets::random;
-use crate::{auth, setup, version};
+use crate::{auth, setup, validate, version};
 use agentproto_manifest::views::Output;
 use agentproto_manifest::{Disk, Doctype, Workspace};
 use agentproto_sandbox::diagnose;
@@ -117,7 +117,7 @@ impl ToolBundle {
         for key in ["id", "version", "bin"] {
             bundle.text(key)?;
         }
-        validate(&context, &[], options.allow_invalid)?;
+        validate::check(&context, &[], options.allow_invalid)?;
         let commands = commands::commands(bundle)?;
         Ok(ToolBundle {
             context: Arc::new(context),
@@ -236,11 +236,7 @@ impl ToolBundle {
         options: CallOptions,
     ) -> Result<CallResult, Error> {
         let context = &self.context;
-        validate(
-            context,
-            std::slice::from_ref(&command.file),
-            self.options.allow_invalid,
-        )?;
+        self.validate(command)?;
         let template = command.argv.as_ref().map_err(Error::clone)?;
         if context.sandboxing == Sandboxing::Off {
             context.observer.warning(
@@ -351,6 +347,19 @@ impl ToolBundle {
         let bin = found.bin.clone();
         *known = Some(found);
         Ok(bin)
+    }
+
+    /// Refuses an invalid TOOL.md before anything of it is used.
+    fn validate(&self, command: &ToolCommand) -> Result<(), Error> {
+        let tool = &command.file;
+        if let Err(why) = Workspace::new(&Disk, "/").load(tool) {
+            let what = format!("{}: {why}", tool.display());
+            let bundle = self.context.bundle.path().display();
+            return Err(Error::new(Code::ManifestUnreadable, what)
+                .hint(format!("see `commands` in {bundle}")));
+        }
+        let tools = std::slice::from_ref(tool);
+        validate::check(&self.context, tools, self.options.allow_invalid)
     }
 
     fn output(&self) -> Option<Output<'_>> {
@@ -572,22 +581,6 @@ impl ToolBundle {
             }));
         }
     }
-}
-
-/// Refuses an invalid bundle before anything of it is used: the CLI.md, and the TOOL.md files in
-/// `tools`. This is the only place for checks of whole manifests.
-fn validate(context: &Context, tools: &[PathBuf], _allow_invalid: bool) -> Result<(), Error> {
-    let workspace = Workspace::new(&Disk, "/");
-    for tool in tools {
-        workspace.load(tool).map_err(|why| {
-            let what = format!("{}: {why}", tool.display());
-            Error::new(Code::ManifestUnreadable, what).hint(format!(
-                "see `commands` in {}",
-                context.bundle.path().display()
-            ))
-        })?;
-    }
-    Ok(())
 }
 
 /// The time limit of a call. The caller can only shorten the declared one.

@@ -77,7 +77,7 @@ impl SandboxManifest {
             check_readable(&doc)?;
             Ok::<_, PolicyError>(doc)
         };
-        bundle(&read(cli)?, Some(read(tool)?))
+        bundle(&workspace, &read(cli)?, Some(read(tool)?))
     }
 
     /// The CLI.md or AGENT-CLI.md that the block belongs to.

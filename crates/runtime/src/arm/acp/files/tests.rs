@@ -169,7 +169,7 @@ fn policy(grants: &[(&Path, &str)]) -> Policy {
         at: at.into(),
         access: Access::Write,
         exec: false,
-        create: false,
+        create: None,
         clause: None,
     };
     Policy {
