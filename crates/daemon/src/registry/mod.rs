@@ -339,7 +339,7 @@ impl Registry {
         if known {
             self.shared.log.forget(id);
             self.shared.file.touch();
-            // A client that was told so relies on it, even after a crash of the host.
+            // A client relies on the answer, even after a crash of the host.
             self.shared.log.flush().await;
         }
         Ok(known)

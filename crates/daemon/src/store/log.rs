@@ -197,7 +197,7 @@ impl SessionLog {
         self.send(LogCommand::Forget(id.to_owned()));
     }
 
-    /// Called when nobody can write for this session any more.
+    /// Called when no task can write for this session any more.
     pub fn release(&self, id: &str) {
         self.shared.queue.0.lock().forgotten.remove(id);
     }

@@ -12,7 +12,7 @@ use crate::error::Error;
 /// Maximum number of calls without a result. Further calls are audited without their arguments at
 /// the end.
 const MAX_OPEN_CALLS: usize = 1024;
-/// Approver of a call that nobody was asked about, or that a rule decided.
+/// Approver of a call without a question, or that a rule decided.
 pub const AUTOMATIC: &str = "automatic";
 /// The kind of a complete event about a tool call.
 const KIND: &str = "tool-call";

@@ -101,7 +101,7 @@ async fn late_writes_do_not_restore_a_forgotten_session() {
         assert_eq!(stored, ["b"]);
     }
     assert_eq!(log.shared.waiting.load(Ordering::Acquire), 0);
-    // Nobody can write any more, so the id need not be remembered.
+    // No task can write any more, so the id need not be remembered.
     log.release("a");
     assert!(log.shared.queue.0.lock().forgotten.is_empty());
 }

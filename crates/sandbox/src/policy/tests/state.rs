@@ -107,7 +107,7 @@ fn links_that_a_login_could_have_created_are_refused() {
             assert!(why.contains("is a symbolic link"), "{path} {target}: {why}");
         }
     }
-    // A link that nobody but the user could have created is followed.
+    // A link that only the user could have created is followed.
     let machine = Machine::new();
     machine.dir("home/.config");
     machine.dir("dotfiles/gh");
