@@ -291,7 +291,8 @@ fn a_first_probe_file_is_written_and_can_be_used() {
     // A tool without `capabilities` and `--help` gets a template to fill in.
     let ran = dir.lint(&["init", "--", "./hasty"]).exits(0);
     assert!(
-        ran.out.contains("Neither `capabilities` nor `--help`"),
+        ran.out
+            .contains("No commands were found in `capabilities` and `--help`"),
         "{}",
         ran.out
     );
