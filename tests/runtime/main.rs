@@ -6,7 +6,6 @@ mod arms;
 mod auth;
 mod bench_bundle;
 mod call;
-mod call_mcp;
 mod choices;
 mod declared;
 mod duties;

@@ -285,7 +285,7 @@ impl ServerHandler for McpServer {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         if let Some(bundles) = &self.bundles {
-            // Over HTTP, a response is one JSON document, so the client cannot be asked meanwhile.
+            // Over HTTP, a client without a session cannot be asked during a call.
             let can_ask = !matches!(self.backend, Backend::Http(_));
             let arguments = request.arguments.clone();
             let called = bundles.call(&request.name, arguments, &context, can_ask);

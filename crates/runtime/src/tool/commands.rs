@@ -192,7 +192,7 @@ fn read(bundle: &Bundle, path: &[String], doc: &Document, root: &Node) -> ToolCo
         outputs: schema("outputs"),
         annotations: Annotations {
             read_only: mutates == 0,
-            destructive: mutates > 0 && !risk.is_some_and(|risk| risk <= 1),
+            destructive: mutates > 0 && risk.is_none_or(|risk| risk > 1),
             idempotent: root.get("idempotent").is_some_and(Node::is_true),
             open_world: egress.is_some_and(|hosts| !hosts.items().is_empty()),
         },

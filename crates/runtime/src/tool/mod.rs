@@ -17,6 +17,7 @@
 mod commands;
 mod exit;
 mod invoke;
+mod judge;
 mod mask;
 mod output;
 mod result;
@@ -25,7 +26,6 @@ mod target;
 mod template;
 
 use std::ffi::OsString;
-use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -33,7 +33,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, mpsc};
 
-use self::invoke::{Ran, RunOptions};
+use self::invoke::RunOptions;
 use self::output::Kept;
 use self::template::Expanded;
 use crate::context::{Context, Sandboxing};
@@ -44,7 +44,6 @@ use crate::secrets::random;
 use crate::{auth, setup, validate, version};
 use agentproto_manifest::views::Output;
 use agentproto_manifest::{Disk, Doctype, Workspace};
-use agentproto_sandbox::diagnose;
 use agentproto_text::redact::{self, is_secret_name};
 use agentproto_text::{closest_of, truncate};
 
@@ -58,8 +57,6 @@ pub use self::target::Target;
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Default of [`CallOptions::keep`].
 pub const DEFAULT_KEEP: usize = 8 << 20;
-/// Maximum number of characters of the tool's output in an error message.
-const MAX_ERROR_CHARS: usize = 1000;
 
 /// Options of a bundle.
 #[derive(Clone, Copy, Debug, Default)]
@@ -408,179 +405,6 @@ impl ToolBundle {
             format,
         )
     }
-
-    /// The exit code and its meaning.
-    fn exit(&self, ran: &Ran) -> (i32, String) {
-        if ran.exit.timed_out {
-            return (124, exit::TIMEOUT.to_owned());
-        }
-        let status = ran.exit.status;
-        match status.code() {
-            Some(code) => {
-                let codes = self.output().and_then(|output| output.exit_codes());
-                (code, exit::meaning(codes, code))
-            }
-            None => {
-                let signal = status.signal().unwrap_or(libc::SIGKILL);
-                (128 + signal, exit::KILLED.to_owned())
-            }
-        }
-    }
-
-    /// Decides whether the call failed, and detects an expired login (A29-AUTH-11).
-    fn judge(
-        &self,
-        result: &mut CallResult,
-        ran: &mut Ran,
-        limit: Duration,
-        policy: Option<&agentproto_sandbox::Policy>,
-    ) {
-        let context = &self.context;
-        let said = self.error_text(ran);
-        if !ran.exit.timed_out
-            && let Some(expired) = auth::expired(context, ran.exit.status, &said)
-        {
-            result.meaning = exit::AUTH_REQUIRED.to_owned();
-            result.error = Some(expired);
-            return;
-        }
-        let code = result.exit_code;
-        let tool = format!("{} {}", result.target.id, result.command);
-        result.error = match result.meaning.as_str() {
-            exit::OK => None,
-            exit::TIMEOUT if ran.exit.timed_out => {
-                let what = format!("`{tool}` was killed after {} s", limit.as_secs_f64());
-                Some(Error::new(Code::ToolTimeout, what).hint(
-                    "`--timeout` and `timeout_ms` in the TOOL.md set the limit; the shorter one applies",
-                ))
-            }
-            exit::TIMEOUT => {
-                let what = format!(
-                    "`{tool}` reports a timeout (exit code {code}){}",
-                    after(&said)
-                );
-                Some(Error::new(Code::ToolTimeout, what))
-            }
-            exit::AUTH_REQUIRED => {
-                let what = format!(
-                    "`{tool}` reports that a login is required (exit code {code}){}",
-                    after(&said)
-                );
-                Some(
-                    Error::new(Code::AuthRequired, what)
-                        .hint("the CLI.md has no `auth`, so log in with the program itself"),
-                )
-            }
-            meaning => {
-                let how = match ran.exit.status.code() {
-                    Some(code) => format!("failed with exit code {code} ({meaning})"),
-                    None => format!("was killed by signal {}", code - 128),
-                };
-                let error = Error::new(Code::ToolFailed, format!("`{tool}` {how}{}", after(&said)));
-                let hints = policy.map(|policy| diagnose::diagnose(policy, &said, &[]));
-                match hints.unwrap_or_default().as_slice() {
-                    [] => Some(error),
-                    hints => Some(error.hint(format!(
-                        "the sandbox may be the cause: {}",
-                        hints.join("; ")
-                    ))),
-                }
-            }
-        };
-    }
-
-    /// The end of the error message, from the declared stream (A29-OUT-14).
-    fn error_text(&self, ran: &Ran) -> String {
-        let declared = self.output().and_then(|output| output.error_stream());
-        let (first, second) = match declared {
-            Some("stdout") => (&ran.stdout, &ran.stderr),
-            _ => (&ran.stderr, &ran.stdout),
-        };
-        let text = match first.text() {
-            text if text.trim().is_empty() => second.text(),
-            text => text,
-        };
-        let text = text.trim();
-        let over = text.chars().count().saturating_sub(MAX_ERROR_CHARS);
-        let text: String = text.chars().skip(over).collect();
-        self.context.masks.mask(&text).into_owned()
-    }
-
-    /// Parses the output and compares it with the tool's schema.
-    fn read_output(
-        &self,
-        result: &mut CallResult,
-        ran: Ran,
-        command: &ToolCommand,
-        structured: bool,
-    ) {
-        let declared = self.output().and_then(|output| output.stream());
-        result.output = match declared {
-            Some("stderr") if result.is_ok() => ran.stderr,
-            Some("mixed") if result.is_ok() => ran.mixed,
-            _ => ran.stdout,
-        };
-        if result.is_abandoned {
-            return;
-        }
-        // Otherwise the caller reads the output while the tool runs.
-        if structured && result.output.is_cut() {
-            let (kept, written) = (result.output.bytes.len(), result.output.written);
-            let message = format!(
-                "the output has {written} bytes, and only the first {kept} are in the result"
-            );
-            result.warnings.push(CallWarning {
-                code: "output_truncated",
-                message,
-            });
-        }
-        if !structured {
-            return;
-        }
-        let parsed = match result.output.is_cut() {
-            true if matches!(result.format, Format::Json | Format::Yaml) => {
-                Err(format!("longer than {} bytes", result.output.bytes.len()))
-            }
-            true => Ok(None),
-            false => output::parse(result.format, &result.output.bytes),
-        };
-        match parsed {
-            Ok(value) => result.value = value,
-            // The exit code says more than the missing output.
-            Err(_) if !result.is_ok() => {}
-            Err(why) => {
-                let what = format!(
-                    "`{} {}` succeeded, but its output is {why}",
-                    result.target.id, result.command
-                );
-                let hint = "the tool has run: do not repeat the call if it changes something; `--output text` shows its output";
-                result.error = Some(Error::new(Code::OutputInvalid, what).hint(hint));
-            }
-        }
-        if let (true, Some(value), Some(outputs)) =
-            (result.is_ok(), &result.value, &command.outputs)
-        {
-            let message = match schema::Schema::compile(outputs) {
-                Err(why) => Some(format!(
-                    "the schema of the tool's `outputs` is invalid: {why}"
-                )),
-                Ok(schema) => schema.violations(value).first().map(|first| {
-                    let at = match first.pointer.as_str() {
-                        "" => String::new(),
-                        pointer => format!(" at `{pointer}`"),
-                    };
-                    format!(
-                        "the output does not match the schema of the tool{at}: {}",
-                        first.message
-                    )
-                }),
-            };
-            result.warnings.extend(message.map(|message| CallWarning {
-                code: "output_schema_mismatch",
-                message,
-            }));
-        }
-    }
 }
 
 /// The time limit of a call. The caller can only shorten the declared one.
@@ -605,13 +429,6 @@ fn time_limit(
             }
             declared.min(requested)
         }
-    }
-}
-
-fn after(text: &str) -> String {
-    match text {
-        "" => String::new(),
-        text => format!(": {text}"),
     }
 }
 

@@ -132,7 +132,7 @@ fn convert(schema: &Value, text: &str) -> Value {
     let mut listed = listed.chain(schema.get("const"));
     let is_text = |value: &&Value| match value {
         Value::String(known) => known == text,
-        other => other.to_string() == text,
+        other => serde_json::from_str::<Value>(text).is_ok_and(|value| value == **other),
     };
     if let Some(value) = listed.find(is_text) {
         return value.clone();

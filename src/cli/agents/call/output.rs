@@ -186,12 +186,12 @@ fn complete(bytes: &mut Vec<u8>) -> String {
         Ok(_) => bytes.len(),
         Err(_) => {
             let tail = bytes.len().saturating_sub(3);
-            let starts = (tail..bytes.len()).rev();
-            let incomplete = starts.filter(|at| {
+            let mut starts = tail..bytes.len();
+            let incomplete = starts.find(|at| {
                 let rest = std::str::from_utf8(bytes.get(*at..).unwrap_or_default());
                 rest.is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
             });
-            incomplete.last().unwrap_or(bytes.len())
+            incomplete.unwrap_or(bytes.len())
         }
     };
     let rest = bytes.split_off(end);

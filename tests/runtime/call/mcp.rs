@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::call::{Aviary, LOGIN};
+use super::{Aviary, LOGIN};
 use agentproto_suites::proves;
 
 struct Client {
