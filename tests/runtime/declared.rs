@@ -76,7 +76,12 @@ fn what_an_acp_md_does_not_declare_is_not_in_it() {
 fn a_resumable_session_needs_an_agent_that_can_resume() {
     proves!("A45-SESS-08");
     let place = Place::new();
-    let target = edited(&place, "by-mode", &[("  resumable: true\n", "")]);
+    let edits = [
+        ("  resumable: true\n", ""),
+        ("default: native-resume", "default: none"),
+        ("supported: [native-resume, ", "supported: ["),
+    ];
+    let target = edited(&place, "by-mode", &edits);
     let run = |more: &[&str]| {
         let args = [&["--allow-invalid", "--prompt", "hello"], more].concat();
         place.run(&target, &args)
