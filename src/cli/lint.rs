@@ -294,7 +294,7 @@ fn baseline_failure(error: BaselineError) -> Failure {
         BaselineError::Missing(_) => exit::NO_INPUT,
         BaselineError::Read { .. } => exit::IO,
         BaselineError::Invalid { .. } => exit::DATA,
-        BaselineError::Write { .. } => exit::CANT_CREATE,
+        BaselineError::Write { .. } => return Failure::new(exit::CANT_CREATE, error.to_string()),
     };
     Failure::new(code, error.to_string()).hint("`agentproto lint --write-baseline FILE` writes one")
 }

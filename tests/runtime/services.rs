@@ -271,6 +271,10 @@ turns:
     assert!(files < 2 * (20 + 30), "{files} entries");
     let last = entries.last().expect("an entry");
     assert_eq!(last["event"], "session.close");
+    // The summaries are written when the turn ends, not when the session is closed.
+    let end = entries.iter().position(|e| e["event"] == "turn.end");
+    let last_file = entries.iter().rposition(|entry| is_file(&entry));
+    assert!(last_file < end, "{last_file:?}, {end:?}");
     // A write that was allowed is recorded as before.
     let notes = |entry: &&serde_json::Value| {
         let path = entry["data"]["path"].as_str();
@@ -283,8 +287,8 @@ turns:
 
 /// The agent replaces a directory on the way to its login state by a link, then asks the file
 /// service for what is behind the link.
-#[tokio::test]
-async fn a_link_in_the_place_of_login_state_is_not_followed() {
+#[test]
+fn a_link_in_the_place_of_login_state_is_not_followed() {
     let aip29 = "sandbox:\n  network: { egress: [] }\n  fs: { read: [\"./**\"], write: [\"./**\"] }\n  exec: { allow: true, spawn: [sh, mv, ln, cp, rm] }\n";
     for (name, sandbox, state, moved) in [
         ("linker", aip29, "cache", "cache"),
@@ -303,26 +307,34 @@ async fn a_link_in_the_place_of_login_state_is_not_followed() {
         let work = place.path("work");
         std::fs::create_dir_all(work.join(state)).expect("made");
         std::fs::write(work.join(state).join("own"), "for the agent").expect("written");
-        let swap = format!(
-            "mv {moved} old || {{ cp -r {moved} old && rm -r {moved}; }}\nln -s {} {moved}\n",
-            victim.display()
-        );
+        let swap = format!("mv {moved} old\nln -s {} {moved}\n", victim.display());
         std::fs::write(work.join("swap.sh"), swap).expect("written");
+        let scenario = format!(
+            "scenario: agentproto.scenario/v1
+name: swap
+turns:
+  - steps:
+      - fs_read: {{ path: {state}/own }}
+      - text: \"{{result}}\"
+      - terminal: {{ command: /bin/sh, args: [swap.sh] }}
+      - text: \"{{result}}\"
+      - fs_read: {{ path: {state}/key }}
+      - text: \"{{result}}\"
+      - fs_write: {{ path: {state}/planted, content: x }}
+"
+        );
+        std::fs::write(work.join("swap.yaml"), scenario).expect("written");
         let target = target.to_str().expect("a path");
-        let (agent, _) = place.agent(target, allowing()).expect("loaded");
-        let session = agent.start().await.expect("started");
-        let prompt = async |text: String| {
-            let mut turn = session.send(&text).expect("sent");
-            collect(&mut turn).await.0
-        };
-        let own = prompt(format!("read {state}/own")).await;
-        assert!(own.contains("for the agent"), "{name}: {own}");
-        let swapped = prompt("run /bin/sh swap.sh".to_owned()).await;
-        assert!(work.join(moved).is_symlink(), "{name}: {swapped}");
-        let read = prompt(format!("read {state}/key")).await;
-        assert!(!read.contains("TOPSECRET"), "{name}: {read}");
-        prompt(format!("write {state}/planted")).await;
+        let args = ["--yes", "--option", "scenario=swap.yaml", "--prompt", "x"];
+        let ran = place.run(target, &args);
+        assert_eq!(ran.code, 0, "{name}: {}{}", ran.stdout, ran.stderr);
+        assert!(
+            ran.text().contains("for the agent"),
+            "{name}: {}",
+            ran.stdout
+        );
+        assert!(work.join(moved).is_symlink(), "{name}: {}", ran.stdout);
+        assert!(!ran.stdout.contains("TOPSECRET"), "{name}: {}", ran.stdout);
         assert!(!victim.join("planted").exists() && !victim.join("b/planted").exists());
-        session.close().await.expect("closed");
     }
 }

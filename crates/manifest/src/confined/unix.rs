@@ -107,3 +107,19 @@ pub(super) fn is_link(error: &io::Error) -> bool {
     ]
     .contains(&errno)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// Nobody else can open a temporary file before it has the permissions of the old file.
+    #[test]
+    fn a_new_file_is_private() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let root = Handle::root(&dir.path().canonicalize().expect("there")).expect("opened");
+        let file = root.create(OsStr::new("new")).expect("created");
+        let mode = file.metadata().expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}
