@@ -140,6 +140,10 @@ const PLATFORM_CODE: &[(&str, &str)] = &[
         "crates/manifest/src/files.rs",
         "opening a pipe must not block",
     ),
+    (
+        "crates/text/src/files.rs",
+        "other users must not open a temporary file",
+    ),
     ("src/main.rs", "exiting without freeing memory"),
     ("src/cli/git.rs", "paths in git are bytes"),
     ("src/cli/signals.rs", "SIGINT and SIGTERM"),

@@ -32,7 +32,7 @@ pub fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     written
 }
 
-/// Creates a file. Nobody else can open a private one before it has other permissions.
+/// Creates a file. Other users cannot open a private one before it has other permissions.
 fn new_file(path: &Path, private: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);

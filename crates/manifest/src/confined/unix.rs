@@ -113,7 +113,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    /// Nobody else can open a temporary file before it has the permissions of the old file.
+    /// Other users cannot open a temporary file before it has the permissions of the old file.
     #[test]
     fn a_new_file_is_private() {
         let dir = tempfile::tempdir().expect("a directory");

@@ -195,7 +195,7 @@ fn policy(grants: &[(&Path, &str)]) -> Policy {
     }
 }
 
-/// The directory of a grant can lie in a directory that the agent can change.
+/// The directory of a grant can be in a directory that the agent can change.
 #[test]
 fn a_link_on_the_way_to_a_grant_is_not_followed() {
     use std::os::unix::fs::symlink;
