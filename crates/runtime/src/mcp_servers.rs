@@ -292,7 +292,11 @@ mod tests {
             json!({ "name": "files", "type": "stdio", "command": "/bin/files", "args": ["--root", "."], "env": { "A": "1" } }),
             json!({ "mcpServers": { "files": { "command": "/bin/files", "args": ["--root", "."], "env": { "A": "1" } } } }),
         ] {
-            assert_eq!(sent(spelling.clone()), [expected.clone()], "{spelling}");
+            assert_eq!(
+                sent(spelling.clone()),
+                std::slice::from_ref(&expected),
+                "{spelling}"
+            );
         }
         let http = json!({ "mcpServers": { "web": { "url": "https://x.test/mcp", "headers": { "Authorization": "Bearer abcd" } } } });
         assert_eq!(
