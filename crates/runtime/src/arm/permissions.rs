@@ -79,7 +79,7 @@ pub struct AgentQuestion {
     pub choices: Vec<Choice>,
     /// JSON Schema of an answer with content, if the question accepts one.
     pub schema: Option<Value>,
-    /// Whether the agent asks for permission. If nobody can allow it, the turn fails (OD-28).
+    /// Whether the agent asks for permission. If no option allows it, the turn fails (OD-28).
     pub is_permission: bool,
     /// The tool's name, for rules.
     pub tool: String,
