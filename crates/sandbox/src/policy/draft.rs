@@ -271,9 +271,7 @@ impl Draft {
                 return Err("nothing on this machine matches");
             }
             if !directory {
-                return Err(
-                    "the path does not exist; create it, or append `/**` for a directory",
-                );
+                return Err("the path does not exist; create it, or append `/**` for a directory");
             }
             let create = Some(NewPath::Directory);
             self.declare_new(&declared.clause, resolved.full_path(), access, create);
