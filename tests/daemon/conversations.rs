@@ -148,13 +148,13 @@ async fn other_sessions_survive_a_disconnect_until_they_are_idle() {
 async fn the_hosts_idle_timeout_replaces_the_manifests() {
     proves!("A45-SESS-02");
     let host = host_with(
-        "session: { mode: persistent, idle_timeout_ms: 700 }",
+        "session: { mode: persistent, idle_timeout_ms: 1000 }",
         |config| {
             config.idle_timeout = Some(Duration::from_secs(3600));
         },
     );
     let session = started(&host, host.request("probe")).await;
-    tokio::time::sleep(Duration::from_millis(1500)).await;
+    tokio::time::sleep(Duration::from_millis(2000)).await;
     assert!(
         host.registry
             .get(&session.id)

@@ -72,8 +72,9 @@ fn half_sent_requests_do_not_lock_out_the_holder_of_the_token() {
     });
     host.turn(&stream, "hello");
     eprintln!("slowest request: {slowest:?}");
-    // One second on an idle machine. Tests run in parallel.
-    assert!(slowest < Duration::from_secs(4), "{slowest:?}");
+    // Less than a second on an idle machine. Tests run in parallel. Half-sent requests end after 15
+    // seconds, and until then they used to lock everybody out.
+    assert!(slowest < Duration::from_secs(12), "{slowest:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -61,11 +61,16 @@ impl Row {
 
     /// Why it is not proven, in words.
     fn gap(&self) -> String {
-        match (self.reason, self.note) {
-            (Some(reason), _) => reason.to_owned(),
-            (None, "") => "no mutant and no test proves it yet".to_owned(),
-            (None, note) => format!("no mutant and no test proves it yet (planned: {note})"),
-        }
+        gap(self.reason, self.note)
+    }
+}
+
+/// Why a requirement is not proven, in words.
+fn gap(reason: Option<&str>, note: &str) -> String {
+    match (reason, note) {
+        (Some(reason), _) => reason.to_owned(),
+        (None, "") => "no mutant and no test proves it yet".to_owned(),
+        (None, note) => format!("no mutant and no test proves it yet (planned: {note})"),
     }
 }
 
@@ -284,7 +289,7 @@ pub(super) fn explain(name: &str, output: Output, out: &mut dyn Write) -> Result
     if row.by.is_empty() {
         page.push_str("No rule, check, case or monitor checks it.\n");
     }
-    page.push_str(&proven_by(&row));
+    page.push_str(&proven_by(&row.proofs, || row.gap()));
     let written = match output {
         Output::Json => {
             let mut record = record(&row);
@@ -302,9 +307,9 @@ pub(super) fn explain(name: &str, output: Output, out: &mut dyn Write) -> Result
 }
 
 /// The section of a page that says what proves a requirement.
-fn proven_by(row: &Row) -> String {
+fn proven_by(proofs: &[Proof], gap: impl FnOnce() -> String) -> String {
     let mut section = "\n## Proven by\n\n".to_owned();
-    for proof in &row.proofs {
+    for proof in proofs {
         let what = match proof.kind {
             "rule" => "mutants that only this lint rule finds",
             "check" => "mutants of the mock tool that this AOI rule finds",
@@ -313,16 +318,19 @@ fn proven_by(row: &Row) -> String {
         };
         section.push_str(&format!("- {} `{}`: {what}\n", proof.kind, proof.proof));
     }
-    if row.proofs.is_empty() {
-        section.push_str(&format!("Nothing: {}.\n", row.gap()));
+    if proofs.is_empty() {
+        section.push_str(&format!("Nothing: {}.\n", gap()));
     }
     section
 }
 
 /// The same section for a requirement of a suite.
 pub(super) fn proven_by_id(id: &str) -> String {
-    let row = rows().into_iter().find(|row| row.id == id);
-    row.map(|row| proven_by(&row)).unwrap_or_default()
+    proven_by(&proofs_of(id), || {
+        let registered = register().find(|requirement| requirement.id == id);
+        let reason = registered.as_ref().and_then(Requirement::reason);
+        gap(reason, registered.as_ref().map_or("", |row| row.decided_by))
+    })
 }
 
 /// The level of a requirement in words. `DEF` is the register's short form.
