@@ -54,6 +54,7 @@ pub const PROBES: Probes = Probes(&[
             "A45-CAP-06",
             "A45-CAP-07",
             "A45-CAP-09",
+            "A45-SESS-08",
         ],
     ),
     ("modes", &["A45-MODE-03", "A45-MODE-04", "A45-MODE-05"]),

@@ -8,5 +8,6 @@ mod inherit;
 mod machine;
 mod protect;
 mod state;
+mod runner;
 
 use machine::Machine;

@@ -46,16 +46,14 @@ fn referenced_files_are_protected_also_missing_ones() {
     let cli = "---\nsandbox:\n  fs: {write: ['./**']}\n  exec: {allow: false}\nauth: {ref: ./conf/SECRETS.md}\nrunner: ./RUNNER.md\ncommands:\n  up: ./tools/up/TOOL.md\n---\n";
     machine.file("work/CLI.md", cli);
     machine.file("work/tools/up/TOOL.md", "---\nid: up\n---\n");
+    machine.file("work/RUNNER.md", "---\nengine: subprocess\n---\n");
     machine.dir("work/conf");
     let policy = machine.resolve("work/CLI.md").expect("a policy");
+    assert_eq!(machine.sees(&policy, "work/RUNNER.md"), "r");
     assert_eq!(machine.sees(&policy, "work/tools/up/TOOL.md"), "r");
     assert_eq!(machine.sees(&policy, "work/tools/up/other"), "w");
     let reserved = reserved(&machine, &policy);
-    for name in [
-        "work/conf/SECRETS.md",
-        "work/RUNNER.md",
-        "work/AGENT-CLI.md",
-    ] {
+    for name in ["work/conf/SECRETS.md", "work/AGENT-CLI.md"] {
         assert!(reserved.contains(&name.to_owned()), "{name} {reserved:?}");
     }
 }
