@@ -7,7 +7,7 @@ mod any_text;
 mod inherit;
 mod machine;
 mod protect;
-mod state;
 mod runner;
+mod state;
 
 use machine::Machine;
