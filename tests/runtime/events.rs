@@ -248,7 +248,13 @@ fn audited_tool_calls_say_who_what_and_with_which_result() {
         ("use a tool", &[] as &[&str], "automatic", Value::Null),
         (
             "ask permission",
-            &["--permissions", "allow", "--operator", operator],
+            &[
+                "--permissions",
+                "allow",
+                "--operator",
+                operator,
+                "--allow-invalid",
+            ],
             "automatic",
             true.into(),
         ),

@@ -46,6 +46,10 @@ impl Scripted {
             "---\nname: probe\nid: probe-acp\ndescription: The server of the probe.\nversion: 1.0.0\nkind: server\ntransport: stdio\nmetadata: { aip44: { acp_rev: c9e4e99, tier: basic, operator: ./OPERATOR.md } }\n---\n",
         );
         scripted.write(
+            "OPERATOR.md",
+            include_str!("../../mock-agents/mock-acp/OPERATOR.md"),
+        );
+        scripted.write(
             "AGENT-CLI.md",
             &format!(
                 "---\nname: probe\nid: probe\nversion: 1.0.0\ndescription: A scripted agent.\n\

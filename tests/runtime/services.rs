@@ -325,7 +325,15 @@ turns:
         );
         std::fs::write(work.join("swap.yaml"), scenario).expect("written");
         let target = target.to_str().expect("a path");
-        let args = ["--yes", "--option", "scenario=swap.yaml", "--prompt", "x"];
+        // A block of AIP-29 is an error in an AGENT-CLI.md.
+        let args = [
+            "--yes",
+            "--allow-invalid",
+            "--option",
+            "scenario=swap.yaml",
+            "--prompt",
+            "x",
+        ];
         let ran = place.run(target, &args);
         assert_eq!(ran.code, 0, "{name}: {}{}", ran.stdout, ran.stderr);
         assert!(

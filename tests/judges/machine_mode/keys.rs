@@ -99,6 +99,7 @@ fn two_concurrent_calls_run_once() {
             "auth",
             "login",
             &bundle.1,
+            "--yes",
             "--idempotency-key",
             "k",
             "--output",

@@ -43,9 +43,12 @@ fn a_bundle_is_found_by_its_id_from_the_command_line() {
     let bench = Bench::new("");
     let place = |dir: &str| {
         std::fs::create_dir_all(bench.at(dir)).expect("made");
-        for file in ["AGENT-CLI.md", "tool"] {
-            let from = bench.at("bundle").join(file);
-            std::fs::copy(from, bench.at(dir).join(file)).expect("copied");
+        for entry in std::fs::read_dir(bench.at("bundle")).expect("a directory") {
+            let from = entry.expect("an entry");
+            if from.path().is_file() {
+                let to = bench.at(dir).join(from.file_name());
+                std::fs::copy(from.path(), to).expect("copied");
+            }
         }
     };
     place("registry/cloud/any-name");
