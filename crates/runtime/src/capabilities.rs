@@ -185,7 +185,8 @@ impl CapabilityMonitor {
         self.has_output.store(true, Ordering::Relaxed);
         match event {
             StreamEvent::TextDelta { .. } => {
-                if self.deltas.fetch_add(1, Ordering::Relaxed) == 1 {
+                let is_second = self.deltas.fetch_add(1, Ordering::Relaxed) == 1;
+                if is_second {
                     let does = || "the agent sends its text in pieces".to_owned();
                     self.contradict(&self.streaming, false, does);
                 }
