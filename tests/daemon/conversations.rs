@@ -57,7 +57,7 @@ async fn an_ephemeral_session_ends_with_its_last_client() {
         config.reconnect_grace = Duration::from_millis(300);
     });
     let session = started(&host, host.request("probe")).await;
-    // Nobody has connected yet, so nobody has disconnected.
+    // No client has connected yet, so none has disconnected.
     tokio::time::sleep(Duration::from_millis(600)).await;
     assert!(
         host.registry
@@ -116,7 +116,7 @@ async fn other_sessions_survive_a_disconnect_until_they_are_idle() {
                 .status
                 .is_alive()
         );
-        // Whoever watches it is told that it ends, and why.
+        // Clients that watch it get an event that says that it ends, and why.
         let seen = tokio::spawn(async move {
             let mut text = String::new();
             while let Some(frames) = follower.next().await {

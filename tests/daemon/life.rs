@@ -408,7 +408,7 @@ async fn a_forgotten_session_stays_forgotten_after_a_restart() {
     assert_eq!(ids, [kept.id]);
 }
 
-/// Sessions of one adapter can be told apart in the audit log.
+/// The audit log distinguishes sessions of one adapter.
 #[tokio::test(flavor = "multi_thread")]
 async fn audit_events_name_the_session() {
     proves!("A44-AUDIT-03");

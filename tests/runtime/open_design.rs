@@ -109,7 +109,7 @@ fn a_turn_has_the_requests_of_open_design() {
     let agent = Scripted::new("");
     let ran = agent.run(&[]);
     assert_eq!(ran.code, 0, "{}\n{}", ran.stdout, ran.stderr);
-    // Nothing else: no model is set, because nobody chose one.
+    // Nothing else: no model is set, because the user chose none.
     assert_eq!(
         agent.methods(),
         ["initialize", "session/new", "session/prompt"]

@@ -77,7 +77,7 @@ impl BundleTools {
         &self.tools
     }
 
-    /// Calls a tool. `None` if there is no tool of that name. `can_ask` is whether requests to the
+    /// Calls a tool. `None` if no tool has that name. `can_ask` is whether requests to the
     /// client arrive.
     pub(super) async fn call(
         &self,

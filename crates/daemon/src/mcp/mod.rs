@@ -57,7 +57,7 @@ enum Backend {
     Relay(Relay),
     /// A route of the daemon. The principal was determined before.
     Http(Registry),
-    /// The pipes of the process that started this one. There are no sessions.
+    /// The pipes of the process that started this one. They have no sessions.
     Bundles,
 }
 

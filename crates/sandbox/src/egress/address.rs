@@ -109,7 +109,7 @@ fn is_own_with(
         IpAddr::V6(_) => IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1]),
     };
     match bind(address) {
-        // Without IPv6, there is no own IPv6 address.
+        // Without IPv6, this machine has no IPv6 address.
         Err(error) if error.raw_os_error() == Some(libc::EAFNOSUPPORT) => false,
         Err(error) => error.kind() != io::ErrorKind::AddrNotAvailable,
         // With `ip_nonlocal_bind`, every address can be bound.
