@@ -4,13 +4,10 @@
 //! the linter, but not this check, because the author of a manifest must not decide what a host
 //! accepts. Only the caller can (`--allow-invalid`).
 
-use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use parking_lot::Mutex;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use crate::context::Context;
 use crate::error::{Code, Error};
@@ -41,12 +38,6 @@ fn is_checked_later(finding: &Finding, report: &Report) -> bool {
     }
 }
 
-/// Digests of bundles without errors. A daemon validates a bundle once, not for each session.
-static VALID: Mutex<VecDeque<[u8; 32]>> = Mutex::new(VecDeque::new());
-
-/// Maximum number of bundles to remember.
-const MAX_VALID: usize = 256;
-
 /// Refuses a bundle with errors under lint profile `spec`. The bundle is its manifest, the ACP.md,
 /// SANDBOX.md, SECRETS.md and RUNNER.md that it refers to, and the files `also`, such as the
 /// TOOL.md that is called or the caller's OPERATOR.md.
@@ -54,16 +45,8 @@ const MAX_VALID: usize = 256;
 /// With `allow_invalid` the run continues. The observer gets the warning `manifest_invalid`, and
 /// the audit log gets an entry.
 pub fn check(ctx: &Context, also: &[PathBuf], allow_invalid: bool) -> Result<(), Error> {
-    let files = Files::of(&ctx.bundle.manifest, also);
-    let digest = files.digest();
-    if VALID.lock().contains(&digest) {
-        return Ok(());
-    }
-    let errors = files.errors(&ctx.bundle.manifest);
+    let errors = errors(&ctx.bundle.manifest, also);
     if errors.is_empty() {
-        let mut valid = VALID.lock();
-        valid.truncate(MAX_VALID - 1);
-        valid.push_front(digest);
         return Ok(());
     }
     let error = refusal(&errors, ctx.bundle.path());
@@ -79,65 +62,31 @@ pub fn check(ctx: &Context, also: &[PathBuf], allow_invalid: bool) -> Result<(),
 }
 
 /// The errors in a manifest and in the files that a run of it uses. Those of the manifest come
-/// first.
+/// first. This takes less than a millisecond for most bundles, so the result is not kept.
 pub fn errors(manifest: &Document, also: &[PathBuf]) -> Vec<Finding> {
-    Files::of(manifest, also).errors(manifest)
-}
-
-/// The files of a bundle with their texts. Those that cannot be read have none.
-struct Files(BTreeMap<PathBuf, Option<String>>);
-
-impl Files {
-    fn of(manifest: &Document, also: &[PathBuf]) -> Files {
-        let workspace = Workspace::new(&Disk, "/");
-        // The text that was loaded, even if the file changed since then.
-        let mut texts = BTreeMap::new();
-        texts.insert(manifest.path.clone(), Some(manifest.text.clone()));
-        add_used(&workspace, manifest, &mut texts);
-        for path in also {
-            let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
-            let doc = workspace.load(&path).ok();
-            texts.insert(path, doc.map(|doc| doc.text.clone()));
-        }
-        Files(texts)
+    // The text that was loaded, even if the file changed since then.
+    let mut files = Overlay::new(&Disk);
+    let text = Some(manifest.text.clone());
+    files.texts.insert(manifest.path.clone(), text);
+    let mut paths = vec![manifest.path.clone()];
+    add_used(&Workspace::new(&Disk, "/"), manifest, &mut paths);
+    for path in also {
+        paths.push(std::path::absolute(path).unwrap_or_else(|_| path.clone()));
     }
-
-    /// Depends on the paths and the texts of all files.
-    fn digest(&self) -> [u8; 32] {
-        let mut hash = Sha256::new();
-        for (path, text) in &self.0 {
-            let path = path.as_os_str().as_encoded_bytes();
-            let text = text.as_deref().unwrap_or_default().as_bytes();
-            for part in [path, text] {
-                hash.update((part.len() as u64).to_le_bytes());
-                hash.update(part);
-            }
-        }
-        hash.finalize().into()
-    }
-
-    fn errors(self, manifest: &Document) -> Vec<Finding> {
-        let mut targets: Vec<LintTarget> = self.0.keys().map(LintTarget::named).collect();
-        targets.sort_by(|a, b| a.path.as_os_str().cmp(b.path.as_os_str()));
-        let mut files = Overlay::new(&Disk);
-        files.texts = self.0;
-        files.texts.retain(|_, text| text.is_some());
-        let report = lint_targets(&targets, &LintOptions::new(&RULES, &files, "/"));
-        let refuses = |finding: &&Finding| {
-            finding.severity == Severity::Error && !is_checked_later(finding, &report)
-        };
-        let mut errors: Vec<Finding> = report.findings.iter().filter(refuses).cloned().collect();
-        errors.sort_by_key(|finding| finding.file != manifest.path);
-        errors
-    }
+    paths.sort_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
+    paths.dedup();
+    let targets: Vec<LintTarget> = paths.into_iter().map(LintTarget::named).collect();
+    let report = lint_targets(&targets, &LintOptions::new(&RULES, &files, "/"));
+    let refuses = |finding: &&Finding| {
+        finding.severity == Severity::Error && !is_checked_later(finding, &report)
+    };
+    let mut errors: Vec<Finding> = report.findings.iter().filter(refuses).cloned().collect();
+    errors.sort_by_key(|finding| finding.file != manifest.path);
+    errors
 }
 
 /// Adds the files that a run of this manifest reads.
-fn add_used(
-    workspace: &Workspace<'_>,
-    doc: &Document,
-    texts: &mut BTreeMap<PathBuf, Option<String>>,
-) {
+fn add_used(workspace: &Workspace<'_>, doc: &Document, paths: &mut Vec<PathBuf>) {
     let sites = ref_sites(doc)
         .into_iter()
         .map(|site| (site.role, site.text));
@@ -160,13 +109,13 @@ fn add_used(
             continue;
         };
         // A file of another kind is a finding at the reference.
-        if target.doctype != role.doctype() || texts.contains_key(&target.path) {
+        if target.doctype != role.doctype() || paths.contains(&target.path) {
             continue;
         }
-        texts.insert(target.path.clone(), Some(target.text.clone()));
+        paths.push(target.path.clone());
         if role == RefRole::Sandbox {
             // A SANDBOX.md may refer to a SECRETS.md.
-            add_used(workspace, target, texts);
+            add_used(workspace, target, paths);
         }
     }
 }
