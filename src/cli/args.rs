@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::cli::deferred::Deferred;
 use crate::cli::machine::page::Page;
 use agentproto_lint::render::Format;
 use agentproto_lint::{Profile, Severity};
@@ -117,27 +118,24 @@ pub enum ColorChoice {
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Check manifests: files, directories or stdin
-    Lint(Box<Lint>),
+    Lint(Deferred<Lint>),
     /// Explain a rule or a requirement
-    Explain(Explain),
+    Explain(Deferred<Explain>),
     /// List all rules with their source, level, severity and fix
-    Rules(crate::cli::rules::Rules),
+    Rules(Deferred<crate::cli::rules::Rules>),
     #[cfg(agents)]
     #[command(flatten)]
     Agents(Box<super::agents::Command>),
     /// Print the JSON Schema of agentproto's events, or of a manifest format
-    Schema(Schema),
+    Schema(Deferred<Schema>),
     /// Print the JSON Schema of a command's input file
-    InputSchema(InputSchema),
+    InputSchema(Deferred<InputSchema>),
     /// Print the capabilities of this binary as JSON
-    Capabilities(Capabilities),
+    Capabilities(Deferred<Capabilities>),
     /// Print a completion script for a shell
-    Completions {
-        /// Shell to generate the script for
-        shell: clap_complete::Shell,
-    },
+    Completions(Deferred<crate::cli::completions::Completions>),
     /// Print the manual page
-    Man,
+    Man(Deferred<crate::cli::man::Man>),
 }
 
 #[derive(Args, Debug)]

@@ -2,10 +2,15 @@
 
 use std::io::{self, Write};
 
-use clap::{Command, CommandFactory};
+use clap::{Args, Command};
 
-use crate::cli::{Cli, Outcome, io_failure};
+use crate::cli::machine::catalogue::tree;
+use crate::cli::{Outcome, io_failure};
 use crate::exit;
+
+/// `man` takes no arguments of its own.
+#[derive(Args, Debug)]
+pub struct Man {}
 
 pub fn run(out: &mut dyn Write) -> Outcome {
     let page = page().map_err(io_failure)?;
@@ -16,8 +21,7 @@ pub fn run(out: &mut dyn Write) -> Outcome {
 }
 
 fn page() -> io::Result<Vec<u8>> {
-    let mut command = Cli::command();
-    command.build();
+    let command = tree();
     let mut page = Vec::new();
     let mut main = Vec::new();
     clap_mangen::Man::new(command.clone()).render(&mut main)?;

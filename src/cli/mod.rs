@@ -6,6 +6,7 @@ mod agents;
 mod args;
 mod completions;
 mod config;
+mod deferred;
 mod discovery;
 mod explain;
 mod git;
@@ -19,7 +20,7 @@ mod terminal;
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
 
-use clap::FromArgMatches;
+use clap::{CommandFactory, FromArgMatches};
 use serde_json::Value;
 
 use self::machine::Call;
@@ -110,7 +111,7 @@ fn io_failure(error: io::Error) -> Failure {
 pub fn main() -> u8 {
     #[cfg(agents)]
     agents::disable_huge_pages();
-    let parsed = machine::catalogue::tree().try_get_matches();
+    let parsed = Cli::command().try_get_matches();
     let parsed = parsed.and_then(|matches| {
         let cli = Cli::from_arg_matches(&matches)?;
         let mut call = Call::of(&matches);
@@ -188,7 +189,7 @@ fn run(cli: &Cli, out: &mut dyn Write) -> Outcome {
         Command::Schema(args) => discovery::schema(args, out),
         Command::InputSchema(args) => discovery::input_schema(args, out),
         Command::Capabilities(args) => discovery::capabilities(args, out),
-        Command::Completions { shell } => completions::run(*shell, out),
-        Command::Man => man::run(out),
+        Command::Completions(args) => completions::run(args, out),
+        Command::Man(_) => man::run(out),
     }
 }

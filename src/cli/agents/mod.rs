@@ -54,6 +54,7 @@ use clap::Subcommand;
 
 use self::once::{Claim, claim};
 use super::args::Global;
+use super::deferred::{Action, Deferred};
 use super::machine::Call;
 use super::machine::stream::Stream;
 use super::{Cli, Failure, Outcome, signals};
@@ -63,65 +64,47 @@ use agentproto_runtime::error::Error;
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// List the requirements of the specs with the rules, cases and monitors that check them
-    Coverage(coverage::Coverage),
+    Coverage(Deferred<coverage::Coverage>),
     /// Run one turn of the agent that a manifest describes
-    Run(run::Run),
+    Run(Deferred<run::Run>),
     /// Call a tool of the bundle that a CLI.md describes, or list its commands
-    Call(call::CallTool),
+    Call(Deferred<call::CallTool>),
     /// Install the program that a bundle describes if it is missing, and check its version
-    Install(install::Install),
+    Install(Deferred<install::Install>),
     /// Run the one-time setup steps of a bundle
-    Setup(setup::Setup),
+    Setup(Deferred<setup::Setup>),
     /// Log in to the services that a bundle needs, and store its secrets
-    Auth {
-        #[command(subcommand)]
-        action: auth::AuthAction,
-    },
+    Auth(Deferred<Action<auth::AuthAction>>),
     /// Explain a declared sandbox, or run a command in it
-    Sandbox {
-        #[command(subcommand)]
-        action: sandbox::SandboxAction,
-    },
+    Sandbox(Deferred<Action<sandbox::SandboxAction>>),
     /// Show what this machine supports: what its kernel can enforce, and what is missing
-    Doctor(doctor::Doctor),
+    Doctor(Deferred<doctor::Doctor>),
     /// Check the audit log, or print an anchor: a short value to store on another machine
-    Audit {
-        #[command(subcommand)]
-        action: audit::AuditAction,
-    },
+    Audit(Deferred<Action<audit::AuditAction>>),
     /// Run the daemon: many agent sessions over HTTP, server-sent events and MCP, with a dashboard
-    Serve(serve::Serve),
+    Serve(Deferred<serve::Serve>),
     /// List the sessions of the running daemon, watch them, or attach to one
-    Sessions(sessions::Sessions),
+    Sessions(Deferred<sessions::Sessions>),
     /// Manage the named directories that sessions run in
-    Workspace {
-        #[command(subcommand)]
-        action: workspace::WorkspaceAction,
-    },
+    Workspace(Deferred<Action<workspace::WorkspaceAction>>),
     /// Serve agent sessions, or the tools of CLI bundles, to an MCP client on stdin and stdout
-    Mcp(mcp::Mcp),
+    Mcp(Deferred<mcp::Mcp>),
     /// Certify an agent: run conformance suites against it over stdin and stdout
-    Certify(Box<certify::Certify>),
+    Certify(Deferred<certify::Certify>),
     /// Check the machine mode of a command-line tool with the 13 checks of AOI-CLI
-    AoiLint(aoi_lint::AoiLint),
+    AoiLint(Deferred<aoi_lint::AoiLint>),
     /// Write an agent's definition for another host
-    Export {
-        #[command(subcommand)]
-        action: export::ExportAction,
-    },
+    Export(Deferred<Action<export::ExportAction>>),
     /// Forward every line between a client and its agent, and record it
-    Record(record::Record),
+    Record(Deferred<record::Record>),
     /// Replay a recording as the agent or as the client, or check it with suites
-    Replay(replay::Replay),
+    Replay(Deferred<replay::Replay>),
     /// Show the differences between two recordings
-    Diff(diff::Diff),
+    Diff(Deferred<diff::Diff>),
     /// Merge, render and list saved certification reports
-    Report {
-        #[command(subcommand)]
-        action: report::ReportAction,
-    },
+    Report(Deferred<Action<report::ReportAction>>),
     /// Run a mock agent on stdio, conforming or with one known defect
-    Mock(mock::Mock),
+    Mock(Deferred<mock::Mock>),
 }
 
 impl Command {
@@ -137,7 +120,7 @@ impl Command {
     /// Maximum number of bytes that the command reads from stdin, if it reads stdin.
     fn max_stdin_bytes(&self) -> Option<u64> {
         match self {
-            Command::Auth { action } if action.reads_input() => Some(auth::MAX_SECRET_BYTES + 1),
+            Command::Auth(args) if args.action.reads_input() => Some(auth::MAX_SECRET_BYTES + 1),
             Command::Run(args) if args.prompt.as_deref() == Some("-") => {
                 Some(run::MAX_PROMPT_BYTES)
             }
@@ -153,22 +136,22 @@ impl Command {
             Command::Coverage(args) => coverage::run(args, out),
             Command::Doctor(args) => doctor::run(args, global, out),
             Command::Install(args) => install::run(args, global, out),
-            Command::Sandbox { action } => sandbox::run(action, global, out),
+            Command::Sandbox(args) => sandbox::run(&args.action, global, out),
             Command::Run(args) => run::run(args, global, out),
             Command::Call(args) => call::run(args, global, out),
             Command::Serve(args) => serve::run(args, global, out),
             Command::Sessions(args) => sessions::run(args, global, out),
-            Command::Workspace { action } => workspace::run(action, out),
-            Command::Audit { action } => audit::run(action, out),
+            Command::Workspace(args) => workspace::run(&args.action, out),
+            Command::Audit(args) => audit::run(&args.action, out),
             Command::Setup(args) => setup::run(args, global, out),
-            Command::Auth { action } => auth::run(action, global, out),
+            Command::Auth(args) => auth::run(&args.action, global, out),
             Command::Certify(args) => certify::run(args, global, out),
             Command::AoiLint(args) => aoi_lint::run(args, global, out),
-            Command::Export { action } => export::run(action, out),
+            Command::Export(args) => export::run(&args.action, out),
             Command::Record(args) => record::run(args, global),
             Command::Replay(args) => replay::run(args, global, out),
             Command::Diff(args) => diff::run(args, global, out),
-            Command::Report { action } => report::run(action, global, out),
+            Command::Report(args) => report::run(&args.action, global, out),
             Command::Mock(args) => mock::run(args, global, out),
             Command::Mcp(args) => mcp::run(args, global),
         }

@@ -1,8 +1,6 @@
 //! Describes each command for `capabilities`. The options come from the definition of the command
 //! line. This file has only what that definition does not contain.
 
-use std::sync::OnceLock;
-
 use clap::CommandFactory;
 use serde_json::{Map, Value, json};
 
@@ -314,29 +312,29 @@ impl Entry {
     }
 }
 
-/// The whole command line, built once.
+/// The whole command line, with all subcommands defined.
 pub fn tree() -> clap::Command {
-    static TREE: OnceLock<clap::Command> = OnceLock::new();
-    TREE.get_or_init(|| hide_global_options(Cli::command()))
-        .clone()
+    let mut tree = Cli::command();
+    tree.build();
+    tree
 }
 
 /// Options for agentproto.toml, which only these commands read.
 const CONFIG_OPTIONS: [&str; 2] = ["config", "no_config"];
 const CONFIG_COMMANDS: [&str; 2] = ["lint", "aoi-lint"];
 
-/// Hides the global options in the help of subcommands, because they would be half of each page.
-/// The subcommands still accept them.
-fn hide_global_options(root: clap::Command) -> clap::Command {
-    let global = root.get_arguments().filter(|arg| arg.is_global_set());
-    let hidden: Vec<clap::Arg> = global.map(|arg| arg.clone().hide(true)).collect();
-    root.mut_subcommands(|command| {
-        let reads_config = CONFIG_COMMANDS.contains(&command.get_name());
-        let hidden = hidden
-            .iter()
-            .filter(|arg| !reads_config || !CONFIG_OPTIONS.contains(&arg.get_id().as_str()));
-        point_to_global_options(command.args(hidden.cloned()))
-    })
+/// Hides the global options in the help of a subcommand, because they would be half of each page.
+/// The subcommand still accepts them.
+pub fn hide_global_options(command: clap::Command) -> clap::Command {
+    let reads_config = CONFIG_COMMANDS.contains(&command.get_name());
+    let is_shown = |arg: &clap::Arg| {
+        !arg.is_global_set() || (reads_config && CONFIG_OPTIONS.contains(&arg.get_id().as_str()))
+    };
+    let command = command.mut_args(|arg| match is_shown(&arg) {
+        true => arg,
+        false => arg.hide(true),
+    });
+    point_to_global_options(command)
 }
 
 /// Adds a line about the global options to the help of a command and of its subcommands.
