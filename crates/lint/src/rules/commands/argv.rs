@@ -206,7 +206,8 @@ fn shell_syntax(text: &str, previous: &str) -> Option<(&'static str, &'static st
         return Some(("a command substitution", "$(…)"));
     }
     // The value is an expression in another language, such as jq or JMESPath.
-    if takes_expression(previous) || takes_expression(text.split('=').next().unwrap_or("")) {
+    let option = text.split('=').next().unwrap_or("");
+    if takes_expression(previous) || takes_expression(option) || is_filter(text) {
         return None;
     }
     let around = |sign: char| {
@@ -243,6 +244,16 @@ fn takes_expression(option: &str) -> bool {
             ]
             .iter()
             .any(|word| name.contains(word)))
+}
+
+/// Whether a text is a filter of jq and similar programs, such as `.[] | .name` or `{a: (.b | keys)}`.
+fn is_filter(text: &str) -> bool {
+    let mut start = text.chars();
+    match (start.next(), start.next()) {
+        (Some('.'), Some(next)) => next.is_ascii_alphabetic() || matches!(next, '[' | '"'),
+        (Some('{' | '['), Some(next)) => !next.is_whitespace(),
+        _ => false,
+    }
 }
 
 /// The redirection in a text such as `>`, `2>&1`, `>out.txt` or `list > out.txt`. Texts such as
@@ -309,6 +320,10 @@ mod tests {
             "${input.a} | tee",
             "${input.a | default('b')} && rm",
             "&>log",
+            "./run | tee",
+            "[ -f x ] && rm x",
+            "{ a; b; }",
+            "[.a, $(date)]",
         ] {
             assert!(shell_syntax(text, "").is_some(), "{text}");
         }
@@ -325,6 +340,9 @@ mod tests {
             "https://x.example/?a=1&b=2",
             "--jq=.a | .b",
             "${input.days | default(3)",
+            ".items[] | .name",
+            "{name, keys: (.a | keys)}",
+            "[.[] | .id]",
         ] {
             assert!(shell_syntax(text, "").is_none(), "{text}");
         }

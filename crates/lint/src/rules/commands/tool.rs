@@ -215,7 +215,7 @@ fn check_prefix<'d>(
                 .zip(items)
                 .all(|(word, item)| item.as_str() == Some(word))
     };
-    if paths.iter().any(fits) {
+    if paths.iter().any(fits) || starts_with_options(items, paths) {
         return;
     }
     let Some(found) = paths.first() else {
@@ -235,6 +235,17 @@ fn check_prefix<'d>(
         prefix_edits(ctx.doc, argv, &found.words),
     );
     ctx.report(report);
+}
+
+/// Whether options precede the subcommand (`git --no-pager log`), or the program has no subcommands
+/// and the one word in `commands` only names the tool (`rg --files`).
+fn starts_with_options(items: &[Node], paths: &[CommandPath]) -> bool {
+    let texts: Vec<&str> = items.iter().map_while(Node::as_str).collect();
+    let has_words = |found: &CommandPath| {
+        let mut windows = texts.windows(found.words.len().max(1));
+        found.words.len() == 1 || windows.any(|w| w.iter().eq(&found.words))
+    };
+    texts.first().is_some_and(|text| text.starts_with('-')) && paths.iter().any(has_words)
 }
 
 fn quoted(words: &[String]) -> String {
