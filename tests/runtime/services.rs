@@ -120,18 +120,21 @@ fn commands_run_in_the_same_sandbox() {
     std::fs::write(place.path("work/here.txt"), "x").expect("written");
     let ran = place.run("mock-acp", &["--yes", "--prompt", "run /bin/ls"]);
     assert!(ran.text().contains("here.txt"), "{}", ran.stdout);
-    // Nothing outside the workspace is visible: the parent directory cannot even be listed.
+    // Nothing outside the workspace is visible.
     let home = place.user();
     std::fs::write(home.join("private"), "x").expect("written");
-    let ran = place.run(
-        "mock-acp",
-        &[
-            "--yes",
-            "--prompt",
-            &format!("run /bin/ls {}", home.display()),
-        ],
-    );
-    assert!(!ran.text().contains("private"), "{}", ran.text());
+    std::fs::write(place.path("work/command.txt"), "x").expect("written");
+    let list = |options: &[&str], dir: &std::path::Path| {
+        let prompt = format!("run /bin/ls {}", dir.display());
+        let args = [options, &["--yes", "--prompt", &prompt]].concat();
+        place.run("mock-acp", &args).text()
+    };
+    assert!(list(&[], &place.path("work")).contains("command.txt"));
+    let listed = list(&[], &home);
+    assert!(!listed.contains("private"), "{listed}");
+    // Without the sandbox, the same command shows the file.
+    let listed = list(&["--sandbox", "off"], &home);
+    assert!(listed.contains("private"), "{listed}");
     let ran = place.run(
         "mock-acp",
         &["--option", "scenario=terminal", "--prompt", "x"],
@@ -211,8 +214,10 @@ fn a_terminal_has_the_restrictions_of_the_agent() {
     };
     assert!(run(&target, "/bin/ls").contains("here.txt"));
     assert!(run(&target, "ls").contains("here.txt"));
-    assert!(!run(&target, "/bin/cat here.txt").contains("inside"));
-    assert!(!run(&target, "cat here.txt").contains("inside"));
+    for cat in ["/bin/cat here.txt", "cat here.txt"] {
+        assert!(run("mock-acp", cat).contains("inside"), "{cat}");
+        assert!(!run(&target, cat).contains("inside"), "{cat}");
+    }
     let none = under(&place, "loner", "{ allow: false }");
     assert!(!run(&none, "/bin/ls").contains("here.txt"));
     // AIP-36: a program outside the visible directories does not make its neighbors visible.
@@ -226,6 +231,12 @@ fn a_terminal_has_the_restrictions_of_the_agent() {
         place.path("outside").display()
     );
     assert!(!run("mock-acp", &command).contains("neighbor"));
+    let off = ["--sandbox", "off", "--yes", "--prompt"];
+    let ran = place.run(
+        "mock-acp",
+        &[&off[..], &[&format!("run {command}")]].concat(),
+    );
+    assert!(ran.text().contains("neighbor"), "{}", ran.stdout);
 }
 
 #[test]

@@ -174,13 +174,19 @@ impl<S: TurnOutput> TurnRunner<'_, S> {
                 Ok(())
             }
             ScenarioStep::Terminal(terminal) => {
+                let mut args: Vec<String> = terminal
+                    .args
+                    .iter()
+                    .map(|arg| self.fill_placeholders(arg))
+                    .collect();
+                if terminal.split_args {
+                    let words = args.iter().flat_map(|arg| arg.split_whitespace());
+                    args = words.map(str::to_owned).collect();
+                }
                 let terminal = TerminalCommand {
                     command: self.fill_placeholders(&terminal.command),
-                    args: terminal
-                        .args
-                        .iter()
-                        .map(|arg| self.fill_placeholders(arg))
-                        .collect(),
+                    args,
+                    split_args: false,
                     env: terminal.env.clone(),
                     output_byte_limit: terminal.output_byte_limit,
                     kill: terminal.kill,

@@ -271,6 +271,8 @@ pub(crate) struct FsRead {
 pub(crate) struct TerminalCommand {
     pub command: String,
     pub args: Vec<String>,
+    /// Split each argument at spaces, after its placeholders are filled.
+    pub split_args: bool,
     pub env: Vec<(String, String)>,
     pub output_byte_limit: Option<u64>,
     /// Kill the command instead of waiting for its exit.

@@ -344,11 +344,19 @@ fn terminal(value: &Node, reader: &mut FieldReader) -> TerminalCommand {
     reader.check_keys(
         value,
         what,
-        &["command", "args", "env", "output_byte_limit", "kill"],
+        &[
+            "command",
+            "args",
+            "split_args",
+            "env",
+            "output_byte_limit",
+            "kill",
+        ],
     );
     TerminalCommand {
         command: reader.required_string(value, "command", what),
         args: reader.strings(value, "args"),
+        split_args: reader.bool_or(value, "split_args", false),
         env: reader.pairs(value, "env"),
         output_byte_limit: reader.number(value, "output_byte_limit", 0, MAX_BYTES),
         kill: reader.bool_or(value, "kill", false),
