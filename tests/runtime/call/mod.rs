@@ -1,6 +1,7 @@
 //! `agentproto call` and the library behind it, with small shell scripts as tools (AIP-29).
 
 mod host;
+mod http;
 mod inputs;
 mod mcp;
 mod results;

@@ -285,8 +285,7 @@ impl ServerHandler for McpServer {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         if let Some(bundles) = &self.bundles {
-            // Over HTTP, a client without a session cannot be asked during a call.
-            let can_ask = !matches!(self.backend, Backend::Http(_));
+            let can_ask = !matches!(self.backend, Backend::Http(_)) || has_session(&context);
             let arguments = request.arguments.clone();
             let called = bundles.call(&request.name, arguments, &context, can_ask);
             if let Some(called) = called.await {
@@ -324,6 +323,18 @@ impl ServerHandler for McpServer {
     ) -> Result<CustomResult, ErrorData> {
         Err(parameter_error(&request))
     }
+}
+
+/// Whether a call over HTTP belongs to a session. Without one, an answer of the client cannot be
+/// assigned to the call.
+fn has_session(context: &RequestContext<RoleServer>) -> bool {
+    let parts = context.extensions.get::<Parts>();
+    let named = parts.is_some_and(|parts| parts.headers.contains_key("mcp-session-id"));
+    // Later versions have no sessions, and ignore the header.
+    named
+        && context
+            .protocol_version()
+            .is_some_and(|v| v.has_initialize())
 }
 
 /// There is only one page, so every cursor is unknown.
