@@ -216,6 +216,12 @@ fn progress_is_reported_and_a_canceled_call_kills_the_tool() {
         std::thread::sleep(Duration::from_millis(50));
     }
     client.end();
+    // The end of the canceled call is in the audit log.
+    let (started, ended) = (aviary.audited("tool.invoke"), aviary.audited("tool.exit"));
+    assert_eq!((started.len(), ended.len()), (2, 2));
+    let canceled = ended.iter().find(|e| e["meaning"] == "canceled");
+    let canceled = canceled.unwrap_or_else(|| panic!("{ended:?}"));
+    assert_eq!(canceled["id"], started[0]["id"]);
 }
 
 #[test]

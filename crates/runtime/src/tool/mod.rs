@@ -14,6 +14,7 @@
 //! # }
 //! ```
 
+mod canceled;
 mod commands;
 mod exit;
 mod invoke;
@@ -33,6 +34,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, mpsc};
 
+use self::canceled::CanceledRecord;
 use self::invoke::RunOptions;
 use self::output::Kept;
 use self::template::Expanded;
@@ -270,6 +272,7 @@ impl ToolBundle {
             "input": audited,
         });
         context.audit.record("tool.invoke", details)?;
+        let canceled = CanceledRecord::new(context, id, command);
         context.observer.stage(Stage::Spawn, &command.title());
         let mut warnings = Vec::new();
         let declared = self.output();
@@ -282,7 +285,9 @@ impl ToolBundle {
         let limit = run.timeout;
         let has_terminal = launch.needs_terminal;
         let started = Instant::now();
-        let mut ran = invoke::run(context, launch, run).await?;
+        let ran = invoke::run(context, launch, run).await;
+        canceled.disarm();
+        let mut ran = ran?;
         let duration = started.elapsed();
         if has_terminal {
             // A terminal ends lines with a carriage return.
