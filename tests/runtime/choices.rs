@@ -151,3 +151,27 @@ fn the_command_line_overrides_an_operator() {
     let ran = place.run("mock-acp", &["--operator", &path, "--prompt", "x"]);
     assert_eq!((ran.code, ran.error().0.as_str()), (65, "MANIFEST_INVALID"));
 }
+
+#[test]
+fn run_says_that_it_does_not_keep_a_pinned_session() {
+    agentproto_suites::proves!("A45-CONT-04");
+    let place = Place::new();
+    let pinned = place.changed("pinned", "AGENT-CLI.md", |text| {
+        text.replace("default: native-resume", "default: pinned-session")
+    });
+    let ran = place.run(pinned.to_str().expect("a path"), &["--prompt", "hello"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let warnings = ran.of("aoi:warning");
+    let found = warnings
+        .iter()
+        .find(|w| w["code"] == "CONTINUATION_NOT_APPLIED");
+    let found = found.unwrap_or_else(|| panic!("{}", ran.stdout));
+    let message = found["message"].as_str().expect("text");
+    assert!(message.contains("--conversation ID"), "{message}");
+    // Another default, and another choice, need no warning.
+    let other = place.run("mock-acp", &["--prompt", "hello"]);
+    assert!(!other.stdout.contains("CONTINUATION_NOT_APPLIED"));
+    let args = ["--continuation", "none", "--prompt", "hello"];
+    let other = place.run(pinned.to_str().expect("a path"), &args);
+    assert!(!other.stdout.contains("CONTINUATION_NOT_APPLIED"));
+}

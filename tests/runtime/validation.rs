@@ -243,3 +243,50 @@ fn validation_is_fast() {
     // About 0.4 ms on a quiet machine.
     assert!(each < std::time::Duration::from_millis(250), "{each:?}");
 }
+
+#[test]
+fn sandbox_run_refuses_what_run_refuses() {
+    agentproto_suites::proves!("A45-CONF-01");
+    let place = Place::new();
+    let target = broken(&place, "broken");
+    let sandbox = |args: &[&str]| {
+        let output = place.command(&[&["sandbox"], args].concat()).output();
+        super::place::Ran::new(output.expect("it runs"))
+    };
+    let ran = sandbox(&["run", &target, "--", "/bin/echo", "started"]);
+    assert_eq!(ran.code, 65, "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stderr.contains("manifest_invalid"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("--allow-invalid"), "{}", ran.stderr);
+    assert!(!ran.stdout.contains("started"), "{}", ran.stdout);
+    let allowed = [
+        "run",
+        "--allow-invalid",
+        &target,
+        "--",
+        "/bin/echo",
+        "started",
+    ];
+    let ran = sandbox(&allowed);
+    assert_eq!(
+        (ran.code, ran.stdout.trim()),
+        (0, "started"),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        ran.stderr.contains("the manifest is invalid"),
+        "{}",
+        ran.stderr
+    );
+    assert!(place.audit().contains("\"manifest.invalid\""));
+    // `explain` runs nothing, so it only warns.
+    let ran = sandbox(&["explain", &target]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stderr.contains("are refused"), "{}", ran.stderr);
+    let good = place.changed("good", "AGENT-CLI.md", |text| text + "\n");
+    let good = good.to_str().expect("a path");
+    let ran = sandbox(&["run", good, "--", "/bin/echo", "started"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    let ran = sandbox(&["explain", good]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+}

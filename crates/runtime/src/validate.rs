@@ -61,6 +61,12 @@ pub fn check(ctx: &Context, also: &[PathBuf], allow_invalid: bool) -> Result<(),
     ctx.audit.record("manifest.invalid", *error.details)
 }
 
+/// Why a manifest is refused, if it is. For callers without a [`Context`].
+pub fn refused(manifest: &Document, also: &[PathBuf]) -> Option<Error> {
+    let errors = errors(manifest, also);
+    (!errors.is_empty()).then(|| refusal(&errors, &manifest.path))
+}
+
 /// The errors in a manifest and in the files that a run of it uses. Those of the manifest come
 /// first. This takes less than a millisecond for most bundles, so the result is not kept.
 pub fn errors(manifest: &Document, also: &[PathBuf]) -> Vec<Finding> {

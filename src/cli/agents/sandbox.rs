@@ -24,8 +24,10 @@ use crate::exit;
 use agentproto_lint::render::Meta;
 use agentproto_report::aoi::{Emitter, Fields, object};
 use agentproto_report::event::EventType;
+use agentproto_runtime::audit::Audit;
 use agentproto_runtime::home::Home;
 use agentproto_runtime::secrets::random;
+use agentproto_runtime::{Error, validate};
 use agentproto_sandbox::backend;
 use agentproto_sandbox::confined::{self, ConfinedChild, ConfinementError, PreparedChild};
 use agentproto_sandbox::diagnose;
@@ -80,6 +82,9 @@ pub struct SandboxRun {
     /// Append every decision of the egress proxy to FILE, one JSON object per line
     #[arg(long, value_name = "FILE")]
     pub audit: Option<PathBuf>,
+    /// Run with a manifest that has errors
+    #[arg(long)]
+    pub allow_invalid: bool,
     #[command(flatten)]
     pub idempotency: IdempotencyArgs,
     /// Output format: the command's own streams, or events
@@ -100,6 +105,10 @@ pub fn run(action: &SandboxAction, global: &Global, out: &mut dyn Write) -> Outc
 fn explain(args: &SandboxExplain, global: &Global, out: &mut dyn Write) -> Outcome {
     let started = Instant::now();
     let manifest = load(&args.target)?;
+    if let Some(error) = refused(&manifest) {
+        let what = escape_line(&error.message);
+        eprintln!("agentproto: warning: runs of this manifest are refused: {what}");
+    }
     let mut host_context = host_context(&manifest, args.cwd.as_deref(), global)?;
     // Shows all that a login would create. Resolving a policy creates nothing.
     host_context.state_creation = StateCreation::Login;
@@ -165,6 +174,16 @@ fn load(path: &Path) -> Result<SandboxManifest, Failure> {
     SandboxManifest::load(&file).map_err(policy_failure)
 }
 
+/// Why loading refuses the manifest, if it does. A plain YAML file is only a sandbox block.
+fn refused(manifest: &SandboxManifest) -> Option<Error> {
+    let document = &manifest.document;
+    if document.path.extension().is_none_or(|e| e != "md") {
+        return None;
+    }
+    let bundle = manifest.bundle().map(Path::to_owned);
+    validate::refused(document, bundle.as_slice())
+}
+
 fn host_context(
     manifest: &SandboxManifest,
     cwd: Option<&Path>,
@@ -202,6 +221,14 @@ fn policy_failure(error: PolicyError) -> Failure {
 
 fn start(args: &SandboxRun, global: &Global, out: &mut dyn Write) -> Outcome {
     let manifest = load(&args.policy)?;
+    if let Some(error) = refused(&manifest) {
+        if !args.allow_invalid {
+            return Err(error.into());
+        }
+        let what = escape_line(&error.message);
+        eprintln!("agentproto: warning: the manifest is invalid, and the run continues: {what}");
+        audit_log(args)?.record("manifest.invalid", *error.details)?;
+    }
     let host_context = host_context(&manifest, args.cwd.as_deref(), global)?;
     let policy =
         policy::resolve(&manifest, &host_context, &args.command).map_err(policy_failure)?;
@@ -447,14 +474,14 @@ async fn run_with_events(
 /// Records the run in the audit log, and returns its id.
 fn record_run(args: &SandboxRun) -> Result<String, Failure> {
     let id = random::token()?.chars().take(16).collect::<String>();
-    let entity = format!("local:{}", args.policy.display());
-    let log = agentproto_runtime::audit::Audit::open(
-        &Home::from_env()?,
-        &entity,
-        SecretRedactor::default(),
-    )?;
-    log.record("sandbox.run", json!({ "id": id }))?;
+    audit_log(args)?.record("sandbox.run", json!({ "id": id }))?;
     Ok(id)
+}
+
+fn audit_log(args: &SandboxRun) -> Result<Audit, Failure> {
+    let entity = format!("local:{}", args.policy.display());
+    let home = Home::from_env()?;
+    Ok(Audit::open(&home, &entity, SecretRedactor::default())?)
 }
 
 async fn next(lines: &mut Option<OutputLines>) -> Option<Piece> {
