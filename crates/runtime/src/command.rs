@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::auth;
 use crate::context::{Context, Sandboxing};
 use crate::error::{Code, Error};
-use agentproto_manifest::Doctype;
+use agentproto_manifest::{Disk, Doctype, Overlay};
 use agentproto_sandbox::backend;
 use agentproto_sandbox::confined::{
     self, ConfinedChild, ConfinementError, CreatedPaths, PreparedChild,
@@ -19,6 +19,10 @@ use agentproto_sandbox::egress::{AuditSink, SystemResolver};
 use agentproto_sandbox::plan::{Raw, SpawnPlan, unconfined};
 use agentproto_sandbox::policy::{self, Exec, Policy, PolicyError, SandboxManifest};
 use agentproto_sandbox::spawn::{self, Bounds, Child, Exit, Piece, SpawnOptions, Stdio};
+
+/// A sandbox without network, files and other programs.
+const PURE: &str = "network: { egress: [] }\nfs: { read: [], write: [] }\n\
+    exec: { allow: false }\nenv: { pass: [], set: {} }\n";
 
 /// Maximum number of bytes kept of a command's output.
 const MAX_OUTPUT: usize = 1 << 20;
@@ -207,6 +211,16 @@ impl Context {
     ) -> Result<Launch, Error> {
         let manifest = SandboxManifest::load_tool(self.bundle.path(), tool);
         self.prepare_with(manifest, argv, env, true)
+    }
+
+    /// Prepares a command that only computes. It sees its own program, and nothing of the user, the
+    /// workspace or the bundle.
+    pub(crate) fn prepare_pure(&self, argv: &[OsString]) -> Result<Launch, Error> {
+        let path = PathBuf::from("/sandbox.yaml");
+        let mut files = Overlay::new(&Disk);
+        files.texts.insert(path.clone(), Some(PURE.to_owned()));
+        let manifest = SandboxManifest::load_from(&files, &path);
+        self.prepare_with(manifest, argv, &[], false)
     }
 
     fn prepare_with(

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 use crate::audit::Audit;
 use crate::auth::callback::CallbackSettings;
 use crate::bundle::Bundle;
+use crate::entry::CliHandle;
 use crate::error::{Code, Error};
 use crate::home::Home;
 use crate::interact::Interact;
@@ -81,6 +83,10 @@ pub struct Context {
     pub state_creation: StateCreation,
     /// How the callbacks of logins are reached.
     pub callback: CallbackSettings,
+    /// Hooks of the host for this bundle. They replace the bundle's own entry module.
+    pub cli: Option<CliHandle>,
+    /// Ends the logins and refreshes of this context.
+    pub cancel: CancellationToken,
     /// The caller's own observer.
     unmasked: Arc<dyn Observer>,
 }
@@ -142,7 +148,16 @@ impl Context {
             audit,
             state_creation: StateCreation::default(),
             callback: CallbackSettings::default(),
+            cli: None,
+            cancel: CancellationToken::new(),
         })
+    }
+
+    /// Attaches hooks to the bundle. They are used when its tools are called, when a user logs in,
+    /// and when a login is refreshed.
+    pub fn attach(mut self, cli: CliHandle) -> Context {
+        self.cli = Some(cli);
+        self
     }
 
     /// The same context for commands that create other paths of `auth.state`.

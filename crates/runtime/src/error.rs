@@ -113,6 +113,8 @@ pub enum Code {
     ToolTimeout,
     /// The output of the tool is not in the declared format.
     OutputInvalid,
+    /// The entry module of the bundle cannot be loaded, or one of its hooks failed.
+    EntryFailed,
 }
 
 impl Code {

@@ -24,7 +24,8 @@ pub fn of(code: Code) -> u8 {
         | Code::SpawnFailed
         | Code::ProtocolViolation
         | Code::SessionClosed
-        | Code::AdapterUnavailable => UNAVAILABLE,
+        | Code::AdapterUnavailable
+        | Code::EntryFailed => UNAVAILABLE,
         Code::SetupRequired => CONFIG,
         Code::AuthRequired | Code::SandboxReadOnly | Code::SecretUnavailable => NO_PERMISSION,
         Code::ModeUnknown

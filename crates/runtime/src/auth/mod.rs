@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 pub use self::login::{CALLBACK_VARIABLE, LoginOptions};
 use self::state::LoginState;
 use crate::context::Context;
+use crate::entry::{self, Entry};
 use crate::error::{Code, Error};
 use crate::interact::{Question, QuestionKind};
 use crate::observe::Stage;
@@ -30,7 +31,11 @@ const RESERVED: i32 = 4;
 
 /// Makes sure that the user is logged in, and returns the secrets as variables for the child. The
 /// caller has checked the version, so an unknown state becomes unauthed (A29-LOGIN-02).
-pub async fn ensure(ctx: &Context, bin: &Path) -> Result<Vec<(OsString, OsString)>, Error> {
+pub(crate) async fn ensure(
+    ctx: &Context,
+    bin: &Path,
+    entry: Option<&Entry>,
+) -> Result<Vec<(OsString, OsString)>, Error> {
     // Without `auth` there is nothing to do (A29-OPT-04).
     let Some(auth) = ctx.bundle.common().auth() else {
         return Ok(Vec::new());
@@ -38,7 +43,8 @@ pub async fn ensure(ctx: &Context, bin: &Path) -> Result<Vec<(OsString, OsString
     ctx.observer.stage(Stage::Auth, &ctx.bundle.identity()?);
     let secrets = environment(ctx, "agent").await?;
     let env = with_setup(ctx, &secrets)?;
-    let has_login = auth.login().is_some_and(|login| login.cmd().is_some());
+    let has_login = auth.login().is_some_and(|login| login.cmd().is_some())
+        || entry.is_some_and(|entry| entry.hooks().login);
     let mut stored = state::leave_unknown(ctx)?;
     let by_variable = has_variable(auth, &secrets);
     let needs_nothing = names(auth).next().is_none() && !has_login;
@@ -47,10 +53,10 @@ pub async fn ensure(ctx: &Context, bin: &Path) -> Result<Vec<(OsString, OsString
             Some(true) => {
                 stored.set_state(ctx, LoginState::Authed, "the completion check passed")?
             }
-            _ => attempt(ctx, bin, auth, &env).await?,
+            _ => attempt(ctx, bin, auth, &env, entry).await?,
         }
     }
-    refresh_if_due(ctx, bin, auth, &env).await?;
+    refresh_if_due(ctx, bin, auth, &env, entry).await?;
     Ok(secrets)
 }
 
@@ -61,9 +67,13 @@ async fn attempt(
     bin: &Path,
     auth: Auth<'_>,
     env: &[(OsString, OsString)],
+    entry: Option<&Entry>,
 ) -> Result<(), Error> {
-    let Some(cmd) = auth.login().and_then(|login| login.cmd()) else {
-        return Err(required(ctx, "no credentials"));
+    let cmd = auth.login().and_then(|login| login.cmd());
+    let question = match (entry.is_some_and(|entry| entry.hooks().login), cmd) {
+        (true, _) => "You are not logged in. Log in now?".to_owned(),
+        (false, Some(cmd)) => format!("You are not logged in. Run `{cmd}` now?"),
+        (false, None) => return Err(required(ctx, "no credentials")),
     };
     let interactive = auth.login().and_then(|l| l.interactive()) == Some(true);
     let run_login = if ctx.interact.is_headless() {
@@ -72,14 +82,17 @@ async fn attempt(
         true
     } else {
         let question = Question {
-            message: format!("You are not logged in. Run `{cmd}` now?"),
+            message: question,
             kind: QuestionKind::Boolean,
             default: Some("true".to_owned()),
         };
         ctx.interact.ask(&question).await? == "true"
     };
     match run_login {
-        true => login::login(ctx, bin, env.to_vec(), &LoginOptions::default()).await,
+        true => {
+            let options = LoginOptions::default();
+            login::login(ctx, bin, env.to_vec(), &options, entry).await
+        }
         false => Err(required(ctx, "not logged in")),
     }
 }
@@ -90,12 +103,14 @@ async fn refresh_if_due(
     bin: &Path,
     auth: Auth<'_>,
     env: &[(OsString, OsString)],
+    entry: Option<&Entry>,
 ) -> Result<(), Error> {
-    let (Some(every), Some(cmd)) = (refresh_interval(ctx, auth)?, refresh_command(auth)) else {
+    let Some(way) = Refresh::of(auth, entry) else {
         return Ok(());
     };
+    let every = refresh_interval(ctx, auth)?;
     let mut stored = state::read(ctx)?;
-    if stored.refreshed.is_none() {
+    if stored.refreshed.is_none() && every.is_some() {
         // The interval starts with the first run that is logged in.
         stored.refreshed = Some(state::now());
         return stored.write(ctx);
@@ -107,7 +122,7 @@ async fn refresh_if_due(
     if !state::read(ctx)?.is_due(every) {
         return Ok(());
     }
-    match login::refresh(ctx, bin, auth, cmd, env).await {
+    match login::refresh(ctx, bin, auth, way, env).await {
         Err(error) if error.code == Code::SecretUnavailable => {
             ctx.observer.warning("refresh_failed", &error.message);
             Ok(())
@@ -116,8 +131,22 @@ async fn refresh_if_due(
     }
 }
 
-fn refresh_command(auth: Auth<'_>) -> Option<&str> {
-    auth.refresh().and_then(|refresh| refresh.cmd())
+/// How a login is refreshed.
+#[derive(Clone, Copy)]
+enum Refresh<'a> {
+    /// With the hook of the entry.
+    Hook(&'a Entry),
+    /// With `auth.refresh.cmd`.
+    Command(&'a str),
+}
+
+impl<'a> Refresh<'a> {
+    fn of(auth: Auth<'a>, entry: Option<&'a Entry>) -> Option<Refresh<'a>> {
+        match entry.filter(|entry| entry.hooks().refresh) {
+            Some(entry) => Some(Refresh::Hook(entry)),
+            None => Some(Refresh::Command(auth.refresh()?.cmd()?)),
+        }
+    }
 }
 
 fn refresh_interval(ctx: &Context, auth: Auth<'_>) -> Result<Option<Duration>, Error> {
@@ -223,8 +252,10 @@ fn with_setup(
 /// uses OAuth for each secret with endpoints.
 pub async fn login(ctx: &Context, bin: &Path, options: &LoginOptions) -> Result<(), Error> {
     ctx.observer.stage(Stage::Auth, &ctx.bundle.identity()?);
+    let entry = entry::load_announced(ctx).await?;
+    let has_hook = entry.as_ref().is_some_and(|entry| entry.hooks().login);
     secrets::keyring::unlock(ctx).await?;
-    let has_command = ctx.bundle.root().at(&["auth", "login", "cmd"]).is_some();
+    let has_command = has_hook || ctx.bundle.root().at(&["auth", "login", "cmd"]).is_some();
     let inventory = Inventory::from_bundle(&ctx.bundle)?;
     let mut by_oauth = inventory
         .entries
@@ -246,16 +277,19 @@ pub async fn login(ctx: &Context, bin: &Path, options: &LoginOptions) -> Result<
         return stored.set_state(ctx, LoginState::Authed, "login completed");
     }
     let env = with_setup(ctx, &environment(ctx, "login").await?)?;
-    login::login(ctx, bin, env, options).await
+    login::login(ctx, bin, env, options, entry.as_ref()).await
 }
 
 /// Refreshes now: with the bundle's command, or with the stored refresh tokens. Without a login
 /// there is nothing to refresh, so nothing runs and the state does not change (A29-LOGIN-09).
 pub async fn refresh(ctx: &Context, bin: &Path) -> Result<(), Error> {
     ctx.observer.stage(Stage::Auth, &ctx.bundle.identity()?);
+    let entry = entry::load_announced(ctx).await?;
+    let auth = ctx.bundle.common().auth();
+    let way = auth.and_then(|auth| Some((auth, Refresh::of(auth, entry.as_ref())?)));
     secrets::keyring::unlock(ctx).await?;
     let _lock = state::lock(ctx).await?;
-    if ctx.bundle.root().at(&["auth", "refresh", "cmd"]).is_none() {
+    if way.is_none() {
         let mut renewed = false;
         for entry in &Inventory::from_bundle(&ctx.bundle)?.entries {
             if entry.oauth.is_some()
@@ -269,8 +303,7 @@ pub async fn refresh(ctx: &Context, bin: &Path) -> Result<(), Error> {
             return Ok(());
         }
     }
-    let auth = ctx.bundle.common().auth();
-    let Some((auth, cmd)) = auth.and_then(|auth| Some((auth, refresh_command(auth)?))) else {
+    let Some((auth, way)) = way else {
         return Err(Error::new(
             Code::OptionInvalid,
             "this bundle has nothing to refresh: its manifest has no `auth.refresh.cmd`",
@@ -295,7 +328,7 @@ pub async fn refresh(ctx: &Context, bin: &Path) -> Result<(), Error> {
             _ => return Err(required(ctx, "not logged in, so nothing was refreshed")),
         }
     }
-    login::refresh(ctx, bin, auth, cmd, &env).await
+    login::refresh(ctx, bin, auth, way, &env).await
 }
 
 /// Whether a variable of `auth.state.env` has a value. One is enough, because bundles list
@@ -327,6 +360,12 @@ pub fn expired(ctx: &Context, status: ExitStatus, output: &str) -> Option<Error>
     if detected != Some(code) && meaning != Some("auth_required") && !reserved {
         return None;
     }
+    Some(expire(ctx, code, output))
+}
+
+/// Sets the state to unauthed, because the exit code, the manifest or a hook says that the login has
+/// expired.
+pub(crate) fn expire(ctx: &Context, code: i32, output: &str) -> Error {
     let output = ctx.masks.mask(output.trim()).into_owned();
     let why = match output.is_empty() {
         true => format!("the login has expired (exit code {code})"),
@@ -334,7 +373,7 @@ pub fn expired(ctx: &Context, status: ExitStatus, output: &str) -> Option<Error>
     };
     let recorded = state::read(ctx)
         .and_then(|mut stored| stored.set_state(ctx, LoginState::Unauthed, "expiry detected"));
-    Some(recorded.err().unwrap_or_else(|| required(ctx, &why)))
+    recorded.err().unwrap_or_else(|| required(ctx, &why))
 }
 
 /// The login state, determined without logging in.
@@ -405,14 +444,13 @@ pub async fn status(ctx: &Context, bin: Option<&Path>) -> Result<LoginStatus, Er
     let listed: Vec<&str> = names(auth).collect();
     let mut found = variables.iter().filter(|(_, source)| source.is_some());
     let by_variable = found.any(|(name, _)| listed.contains(&name.as_str()));
-    let needs_nothing = listed.is_empty() && login.is_none();
+    let needs_nothing = listed.is_empty() && login.is_none() && !entry::may_log_in(ctx);
     let state = match (by_variable || needs_nothing, check) {
         (true, _) | (_, Some(true)) => LoginState::Authed,
         (_, Some(false)) => LoginState::Unauthed,
         (false, None) => stored.state,
     };
-    let due = refresh_interval(ctx, auth)?
-        .and_then(|every| Some(stored.refreshed?.saturating_add(every.as_secs())));
+    let due = stored.refresh_due(refresh_interval(ctx, auth)?);
     Ok(LoginStatus {
         state,
         since: (stored.state == state).then_some(stored.since),
@@ -448,8 +486,9 @@ fn login_hint(ctx: &Context) -> String {
     let auth = ctx.bundle.common().auth();
     let first = auth.and_then(|auth| names(auth).next());
     let set = first.map(|name| format!("set {name}, or run `agentproto auth set {target} {name}`"));
-    let login = auth.and_then(|auth| auth.login()?.cmd());
-    let login = login.map(|_| format!("run `agentproto auth login {target}`"));
+    let login = auth.and_then(|auth| auth.login()?.cmd()).is_some();
+    let login = login || (auth.is_some() && entry::may_log_in(ctx));
+    let login = login.then(|| format!("run `agentproto auth login {target}`"));
     match (login, set) {
         (Some(login), Some(set)) => format!("{login}; or {set}"),
         (Some(only), None) | (None, Some(only)) => only,

@@ -50,6 +50,9 @@ pub struct StoredState {
     pub since: u64,
     /// Time of the last refresh, or of the login if there was none.
     pub refreshed: Option<u64>,
+    /// Time of the next refresh, if the refresh hook set it. It replaces the declared interval.
+    #[serde(default)]
+    pub next_refresh: Option<u64>,
 }
 
 /// The current time in seconds since 1970.
@@ -90,6 +93,7 @@ pub fn read(ctx: &Context) -> Result<StoredState, Error> {
             state: LoginState::Unknown,
             since: now(),
             refreshed: None,
+            next_refresh: None,
         },
     })
 }
@@ -124,12 +128,21 @@ impl StoredState {
             LoginState::Authed => self.refreshed.or(Some(now())),
             LoginState::Unknown | LoginState::Unauthed => None,
         };
+        if state != LoginState::Authed {
+            self.next_refresh = None;
+        }
         self.write(ctx)
     }
 
-    /// Whether a refresh is due (A29-AUTH-09). If the clock was set back, no time has passed.
-    pub fn is_due(&self, every: Duration) -> bool {
-        let since = self.refreshed.map(|at| now().saturating_sub(at));
-        since.is_some_and(|since| Duration::from_secs(since) >= every)
+    /// Time of the next refresh: as the refresh hook said (A29-DEFCLI-08), or after the declared
+    /// interval (A29-AUTH-09).
+    pub fn refresh_due(&self, every: Option<Duration>) -> Option<u64> {
+        let interval = every.and_then(|every| Some(self.refreshed?.saturating_add(every.as_secs())));
+        self.next_refresh.or(interval)
+    }
+
+    /// Whether a refresh is due. If the clock was set back, no time has passed.
+    pub fn is_due(&self, every: Option<Duration>) -> bool {
+        self.refresh_due(every).is_some_and(|due| now() >= due)
     }
 }

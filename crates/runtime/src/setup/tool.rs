@@ -51,6 +51,11 @@ impl BundleTool {
         }
     }
 
+    /// The context in which commands find the binary by name.
+    pub fn into_context(self) -> Context {
+        self.ctx
+    }
+
     pub async fn run(
         &self,
         filled: FilledCommand,
@@ -133,7 +138,7 @@ impl OutputView {
         }
     }
 
-    fn line(&self, bytes: &[u8]) {
+    pub fn line(&self, bytes: &[u8]) {
         let take = |left: usize| left.checked_sub(1);
         let left = self.lines_left.fetch_update(Relaxed, Relaxed, take);
         let start = bytes.get(..MAX_SHOWN_BYTES).unwrap_or(bytes);

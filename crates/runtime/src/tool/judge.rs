@@ -8,7 +8,11 @@ use super::output::{self, Format};
 use super::result::{CallResult, CallWarning};
 use super::{ToolBundle, ToolCommand, exit, schema};
 use crate::auth;
+use crate::entry::{
+    DetectExpiryArgs, Entry, ExpectedOutput, ParseOutputArgs, ParseOutputResult,
+};
 use crate::error::{Code, Error};
+use serde_json::json;
 use agentproto_sandbox::diagnose;
 
 /// Maximum number of characters of the tool's output in an error message.
@@ -33,6 +37,28 @@ impl ToolBundle {
         }
     }
 
+    /// Asks the entry whether the login has expired (A29-DEFCLI-03).
+    pub(super) async fn detect_expiry(
+        &self,
+        entry: &mut Option<Entry>,
+        result: &CallResult,
+        ran: &Ran,
+    ) -> Result<bool, Error> {
+        let Some(entry) = entry.as_mut().filter(|entry| entry.hooks().detect_expiry) else {
+            return Ok(false);
+        };
+        let has_ended = !ran.exit.timed_out && !ran.is_abandoned;
+        if !has_ended || self.context.bundle.common().auth().is_none() {
+            return Ok(false);
+        }
+        let args = DetectExpiryArgs {
+            exit_code: result.exit_code,
+            stdout: ran.stdout.text(),
+            stderr: result.stderr.clone(),
+        };
+        entry.detect_expiry(&args).await.map_err(has_run)
+    }
+
     /// Decides whether the call failed, and detects an expired login (A29-AUTH-11).
     pub(super) fn judge(
         &self,
@@ -40,12 +66,20 @@ impl ToolBundle {
         ran: &mut Ran,
         limit: Duration,
         policy: Option<&agentproto_sandbox::Policy>,
+        detected: Result<bool, Error>,
     ) {
         let context = &self.context;
         let said = self.error_text(ran);
-        if !ran.exit.timed_out
-            && let Some(expired) = auth::expired(context, ran.exit.status, &said)
-        {
+        let expired = match detected {
+            Err(error) => {
+                result.error = Some(error);
+                return;
+            }
+            Ok(true) => Some(auth::expire(context, result.exit_code, &said)),
+            Ok(false) if ran.exit.timed_out => None,
+            Ok(false) => auth::expired(context, ran.exit.status, &said),
+        };
+        if let Some(expired) = expired {
             result.meaning = exit::AUTH_REQUIRED.to_owned();
             result.error = Some(expired);
             return;
@@ -112,14 +146,26 @@ impl ToolBundle {
         self.context.masks.mask(&text).into_owned()
     }
 
-    /// Parses the output and compares it with the tool's schema.
-    pub(super) fn read_output(
+    /// Parses the output, with the hook of the entry if it has one, and compares it with the tool's
+    /// schema.
+    pub(super) async fn read_output(
         &self,
         result: &mut CallResult,
         ran: Ran,
         command: &ToolCommand,
         structured: bool,
+        entry: &mut Option<Entry>,
     ) {
+        let entry = entry.as_mut().filter(|entry| entry.hooks().parse_output);
+        let hook = entry.filter(|_| structured && reads_output(result, &ran));
+        let args = hook.is_some().then(|| ParseOutputArgs {
+            exit_code: result.exit_code,
+            stdout: ran.stdout.text(),
+            stderr: result.stderr.clone(),
+            expected: ExpectedOutput {
+                format: result.format,
+            },
+        });
         let declared = self.output().and_then(|output| output.stream());
         result.output = match declared {
             Some("stderr") if result.is_ok() => ran.stderr,
@@ -143,6 +189,14 @@ impl ToolBundle {
         if !structured {
             return;
         }
+        if let (Some(hook), Some(args)) = (hook, args) {
+            match hook.parse_output(&args).await {
+                Some(Ok(parsed)) => adopt(result, parsed),
+                Some(Err(error)) => result.error = Some(has_run(error)),
+                None => {}
+            }
+            return self.check_output(result, command);
+        }
         let parsed = match result.output.is_cut() {
             true if matches!(result.format, Format::Json | Format::Yaml) => {
                 Err(format!("longer than {} bytes", result.output.bytes.len()))
@@ -163,6 +217,11 @@ impl ToolBundle {
                 result.error = Some(Error::new(Code::OutputInvalid, what).hint(hint));
             }
         }
+        self.check_output(result, command);
+    }
+
+    /// Compares the value with the tool's schema.
+    fn check_output(&self, result: &mut CallResult, command: &ToolCommand) {
         if let (true, Some(value), Some(outputs)) =
             (result.is_ok(), &result.value, &command.outputs)
         {
@@ -187,6 +246,54 @@ impl ToolBundle {
             }));
         }
     }
+}
+
+/// Whether the hook can decide about the output: the tool has ended by itself, the output is
+/// complete, and the login is valid.
+fn reads_output(result: &CallResult, ran: &Ran) -> bool {
+    let code = result.error.as_ref().map(|error| error.code);
+    let is_decided = matches!(code, Some(Code::AuthRequired | Code::EntryFailed));
+    let has_ended = !ran.exit.timed_out && !ran.is_abandoned && result.meaning != exit::KILLED;
+    has_ended && !is_decided && !ran.stdout.is_cut()
+}
+
+/// Uses the result of the hook instead of the exit code and the declared format (A29-DEFCLI-10).
+fn adopt(result: &mut CallResult, parsed: ParseOutputResult) {
+    result.value = parsed.value;
+    if parsed.ok {
+        result.error = None;
+        return;
+    }
+    let before = result.error.take();
+    let hint = before.as_ref().and_then(|error| error.hint.clone());
+    let mut error = match (parsed.error, before) {
+        (Some(error), _) => {
+            let what = format!(
+                "`{} {}` failed ({}): {}",
+                result.target.id, result.command, error.code, error.message
+            );
+            let details = json!({ "code": error.code, "retryable": error.retryable });
+            Error::new(Code::ToolFailed, what).details(details)
+        }
+        (None, Some(before)) => before,
+        (None, None) => {
+            let what = format!(
+                "`{} {}` failed, says the entry of the bundle",
+                result.target.id, result.command
+            );
+            Error::new(Code::ToolFailed, what)
+        }
+    };
+    error.hint = hint;
+    result.error = Some(error);
+}
+
+/// Adds to an error of the entry that the tool has run.
+fn has_run(error: Error) -> Error {
+    let next = error.hint.clone().unwrap_or_default();
+    error.hint(format!(
+        "the tool has run: do not repeat the call if it changes something; {next}"
+    ))
 }
 
 fn after(text: &str) -> String {

@@ -39,6 +39,7 @@ use self::invoke::RunOptions;
 use self::output::Kept;
 use self::template::Expanded;
 use crate::context::{Context, Sandboxing};
+use crate::entry::{self, Entry};
 use crate::error::{Code, Error};
 use crate::install::{self, InstallOptions, Installed};
 use crate::observe::Stage;
@@ -165,21 +166,28 @@ impl ToolBundle {
     }
 
     /// Whether the output of a structured call is a value: the CLI.md has a JSON flag, or its format
-    /// is JSON or YAML.
+    /// is JSON or YAML, or the host attached a hook that reads it.
     pub fn is_structured(&self) -> bool {
-        self.output().is_some_and(|output| {
+        let hooks = self.context.cli.as_ref();
+        let has_parser = hooks.is_some_and(|cli| cli.definition().parse_output.is_some());
+        let output = self.output();
+        has_parser || output.is_some_and(|output| {
             output.json_flag().is_some() || matches!(output.default_format(), Some("json" | "yaml"))
         })
     }
 
-    /// Whether the login command needs no terminal.
+    /// Whether the login command or hook needs no terminal.
     pub fn can_log_in_unattended(&self) -> bool {
         let auth = self.context.bundle.common().auth();
+        let hooks = self.context.cli.as_ref();
+        let has_hook = hooks.is_some_and(|cli| cli.definition().login.is_some());
         let login = auth.and_then(|auth| auth.login());
-        login.is_some_and(|login| login.cmd().is_some() && login.interactive() != Some(true))
+        let has_command = login.is_some_and(|login| login.cmd().is_some());
+        let is_interactive = login.and_then(|login| login.interactive()) == Some(true);
+        auth.is_some() && (has_hook || has_command) && !is_interactive
     }
 
-    /// Runs the login command of the bundle.
+    /// Runs the login hook or command of the bundle.
     pub async fn log_in(&self) -> Result<(), Error> {
         let mut installed = self.installed.lock().await;
         let bin = self.program(&mut installed).await?;
@@ -244,7 +252,14 @@ impl ToolBundle {
             );
             context.audit.record("sandbox.off", json!({}))?;
         }
-        let (bin, env) = self.ready().await?;
+        let mut entry = entry::load(context).await?;
+        let (bin, env) = match self.ready(entry.as_ref()).await {
+            Ok(ready) => ready,
+            Err(error) => {
+                entry.iter().for_each(|entry| entry.announce(context));
+                return Err(error);
+            }
+        };
         let mut audited = input.clone();
         let input = schema::check_input(&command.inputs, input).map_err(|error| {
             let usage = format!(
@@ -274,7 +289,10 @@ impl ToolBundle {
         context.audit.record("tool.invoke", details)?;
         let canceled = CanceledRecord::new(context, id, command);
         context.observer.stage(Stage::Spawn, &command.title());
-        let mut warnings = Vec::new();
+        let announced = entry.iter().flat_map(|entry| entry.warnings.clone());
+        let mut warnings: Vec<CallWarning> = announced
+            .map(|(code, message)| CallWarning { code, message })
+            .collect();
         let declared = self.output();
         let run = RunOptions {
             timeout: time_limit(command, options.timeout, &mut warnings),
@@ -310,8 +328,10 @@ impl ToolBundle {
             is_abandoned: ran.is_abandoned,
             output: Kept::default(),
         };
-        self.judge(&mut result, &mut ran, limit, policy.as_ref());
-        self.read_output(&mut result, ran, command, options.structured);
+        let detected = self.detect_expiry(&mut entry, &result, &ran).await;
+        self.judge(&mut result, &mut ran, limit, policy.as_ref(), detected);
+        self.read_output(&mut result, ran, command, options.structured, &mut entry)
+            .await;
         let details = json!({
             "id": id,
             "command": result.command,
@@ -327,12 +347,15 @@ impl ToolBundle {
 
     /// Requires, install, version check, setup and auth: the path of the program, and the
     /// environment of a call.
-    async fn ready(&self) -> Result<(PathBuf, Vec<(OsString, OsString)>), Error> {
+    async fn ready(
+        &self,
+        entry: Option<&Entry>,
+    ) -> Result<(PathBuf, Vec<(OsString, OsString)>), Error> {
         let context = &self.context;
         let mut installed = self.installed.lock().await;
         let bin = self.program(&mut installed).await?;
         let mut env = setup::ensure(context, &bin).await?;
-        env.extend(auth::ensure(context, &bin).await?);
+        env.extend(auth::ensure(context, &bin, entry).await?);
         Ok((bin, env))
     }
 

@@ -34,7 +34,7 @@ pub(crate) use draft::is_separated;
 pub use error::{ManifestPosition, PolicyError};
 pub use host_context::{HostContext, Protection, ResourceDefaults};
 pub use manifest::SandboxManifest;
-pub use protect::{BUNDLE_FILES, CONTROL_NAMES};
+pub use protect::{BUNDLE_FILES, CONTROL_NAMES, ENTRY_FILES};
 pub use state::StateCreation;
 
 /// Resolves the policy of a manifest on this machine for a command. The command may be empty, to

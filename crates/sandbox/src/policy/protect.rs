@@ -50,6 +50,9 @@ const HOME_NAMES: [&str; 9] = [
 /// exist yet would take precedence over the one that was used.
 pub const BUNDLE_FILES: [&str; 3] = ["AGENT-CLI.md", "CLI.md", "SANDBOX.md"];
 
+/// Names of a bundle's entry module (AIP-29, `defineCli`); the first one that exists is used.
+pub const ENTRY_FILES: [&str; 2] = ["cli.mjs", "cli.ts"];
+
 /// Maximum number of directory entries that are searched for pipes in one policy.
 const MAX_PIPE_ENTRIES: usize = 10_000;
 
@@ -127,6 +130,11 @@ fn policy_files(draft: &mut Draft, manifest: &SandboxManifest, context: &HostCon
     for dir in manifest.searched_directories() {
         for name in BUNDLE_FILES.into_iter().chain(["agentproto.toml"]) {
             protector.keep_or_reserve(&super::real_path(&dir).join(name));
+        }
+    }
+    if manifest.spec == SandboxSpec::Aip29 && manifest.bundle().is_some() {
+        for name in ENTRY_FILES {
+            protector.keep_or_reserve(&bundle.join(name));
         }
     }
     // The configuration is searched from the working directory upwards.
