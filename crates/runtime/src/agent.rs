@@ -325,7 +325,7 @@ impl Agent {
         });
         let installed = found.await?;
         let mut env = setup::ensure(context, &installed.bin).await?;
-        env.extend(auth::ensure(context, &installed.bin, None).await?);
+        env.extend(auth::ensure(context, &installed.bin).await?);
         if let Some(model) = &self.choices.model {
             env.extend(models::environment(context, model, &env).await?);
         }

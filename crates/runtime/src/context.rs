@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -87,6 +88,8 @@ pub struct Context {
     pub cli: Option<CliHandle>,
     /// Ends the logins and refreshes of this context.
     pub cancel: CancellationToken,
+    /// Number of running hooks.
+    hooks: Arc<AtomicUsize>,
     /// The caller's own observer.
     unmasked: Arc<dyn Observer>,
 }
@@ -150,6 +153,7 @@ impl Context {
             callback: CallbackSettings::default(),
             cli: None,
             cancel: CancellationToken::new(),
+            hooks: Arc::default(),
         })
     }
 
@@ -158,6 +162,17 @@ impl Context {
     pub fn attach(mut self, cli: CliHandle) -> Context {
         self.cli = Some(cli);
         self
+    }
+
+    /// Whether a login or refresh hook is running. It ends soon after `cancel`.
+    pub fn runs_hook(&self) -> bool {
+        self.hooks.load(Relaxed) > 0
+    }
+
+    /// Counts a hook as running until the guard is dropped.
+    pub(crate) fn count_hook(&self) -> HookGuard {
+        self.hooks.fetch_add(1, Relaxed);
+        HookGuard(Arc::clone(&self.hooks))
     }
 
     /// The same context for commands that create other paths of `auth.state`.
@@ -219,6 +234,15 @@ impl Context {
         applies
             .then(|| (crate::built_in::MARKER.into(), "1".into()))
             .into_iter()
+    }
+}
+
+/// A running hook.
+pub(crate) struct HookGuard(Arc<AtomicUsize>);
+
+impl Drop for HookGuard {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
     }
 }
 

@@ -179,7 +179,7 @@ pub fn run_lifecycle(
     let ended = runtime.block_on(async {
         let (sender, notes) = mpsc::unbounded_channel();
         let ctx = context(common, sandbox, Arc::new(Notes(sender)))?;
-        run_with_notes(work(&ctx), notes, &mut writer).await
+        run_with_notes(work(&ctx), notes, &mut writer, &ctx).await
     });
     // Also kills what still runs.
     runtime.shutdown_timeout(Duration::from_millis(500));
@@ -196,10 +196,14 @@ pub fn run_lifecycle(
     Ok(done.code)
 }
 
+/// How long a canceled command may take to end.
+const CANCEL_LIMIT: Duration = Duration::from_secs(4);
+
 async fn run_with_notes(
     work: impl Future<Output = Result<CommandResult, Failure>>,
     mut notes: mpsc::UnboundedReceiver<Note>,
     writer: &mut ResultWriter<'_>,
+    ctx: &Context,
 ) -> Result<CommandResult, Failure> {
     let mut signals = Signals::new();
     tokio::pin!(work);
@@ -207,7 +211,14 @@ async fn run_with_notes(
         tokio::select! {
             biased;
             Some(note) = notes.recv() => writer.note(&note).map_err(io_failure)?,
-            code = signals.next() => break Err(Failure::interrupted(code)),
+            code = signals.next() => {
+                // A hook gets time to end. The runtime limits it.
+                if ctx.runs_hook() {
+                    ctx.cancel.cancel();
+                    let _ = tokio::time::timeout(CANCEL_LIMIT, &mut work).await;
+                }
+                break Err(Failure::interrupted(code));
+            }
             worked = &mut work => break worked,
         }
     };

@@ -1,5 +1,6 @@
 //! `agentproto call` and the library behind it, with small shell scripts as tools (AIP-29).
 
+mod entry;
 mod host;
 mod http;
 mod inputs;

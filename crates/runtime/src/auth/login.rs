@@ -132,7 +132,8 @@ pub(super) async fn login(
         Login::Hook(_) => ("hook of the entry", json!({ "hook": "login" })),
         Login::Command(cmd) => (cmd, json!({ "cmd": cmd })),
     };
-    ctx.observer.progress(Stage::Auth, &format!("login: {text}"));
+    ctx.observer
+        .progress(Stage::Auth, &format!("login: {text}"));
     ctx.audit.record("auth.login", audited)?;
     let trying = async {
         let failure = match way {
@@ -358,7 +359,10 @@ pub(super) async fn refresh(
     env: &[(OsString, OsString)],
 ) -> Result<(), Error> {
     let (what, next_refresh) = match way {
-        Refresh::Hook(entry) => ("the refresh hook".to_owned(), refresh_hook(ctx, bin, entry, env).await?),
+        Refresh::Hook(entry) => (
+            "the refresh hook".to_owned(),
+            refresh_hook(ctx, bin, entry, env).await?,
+        ),
         Refresh::Command(cmd) => {
             refresh_command(ctx, bin, cmd, env).await?;
             (format!("`{cmd}`"), None)

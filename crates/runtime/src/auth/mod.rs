@@ -31,7 +31,13 @@ const RESERVED: i32 = 4;
 
 /// Makes sure that the user is logged in, and returns the secrets as variables for the child. The
 /// caller has checked the version, so an unknown state becomes unauthed (A29-LOGIN-02).
-pub(crate) async fn ensure(
+pub async fn ensure(ctx: &Context, bin: &Path) -> Result<Vec<(OsString, OsString)>, Error> {
+    let entry = entry::load_announced(ctx).await?;
+    ensure_with(ctx, bin, entry.as_ref()).await
+}
+
+/// Like `ensure`, with the hooks of a loaded entry.
+pub(crate) async fn ensure_with(
     ctx: &Context,
     bin: &Path,
     entry: Option<&Entry>,

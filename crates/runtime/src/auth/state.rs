@@ -137,7 +137,8 @@ impl StoredState {
     /// Time of the next refresh: as the refresh hook said (A29-DEFCLI-08), or after the declared
     /// interval (A29-AUTH-09).
     pub fn refresh_due(&self, every: Option<Duration>) -> Option<u64> {
-        let interval = every.and_then(|every| Some(self.refreshed?.saturating_add(every.as_secs())));
+        let interval =
+            every.and_then(|every| Some(self.refreshed?.saturating_add(every.as_secs())));
         self.next_refresh.or(interval)
     }
 

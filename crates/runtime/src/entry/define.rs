@@ -296,4 +296,3 @@ pub struct OutputError {
     #[serde(default)]
     pub retryable: Option<bool>,
 }
-

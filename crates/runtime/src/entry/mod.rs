@@ -137,8 +137,9 @@ fn conflicts(root: &Node, fields: &Map<String, Value>) -> Vec<String> {
         Some(declared) => declared != *value,
     };
     let found = fields.iter().filter(|(key, value)| differs(key, value));
-    let texts = found
-        .map(|(key, _)| format!("`{key}` of the entry differs from the CLI.md; the CLI.md is used"));
+    let texts = found.map(|(key, _)| {
+        format!("`{key}` of the entry differs from the CLI.md; the CLI.md is used")
+    });
     texts.collect()
 }
 
@@ -159,6 +160,7 @@ async fn drive<T, F: Future<Output = T>>(
     if ctx.cancel.is_cancelled() {
         return Ended::Canceled;
     }
+    let _running = ctx.count_hook();
     let signal = ctx.cancel.child_token();
     let _cancel = signal.clone().drop_guard();
     let running = hook(signal.clone());

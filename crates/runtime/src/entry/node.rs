@@ -12,12 +12,12 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
+use super::Hooks;
 use super::define::{
     DetectExpiryArgs, LoginArgs, LoginFailure, LoginResult, ParseOutputArgs, ParseOutputResult,
     RefreshArgs, RefreshFailure, RefreshResult,
 };
 use super::process::{self, Answer, ModuleProcess};
-use super::Hooks;
 use crate::command::Launch;
 use crate::context::Context;
 use crate::error::{Code, Error};
@@ -44,7 +44,9 @@ pub(super) struct Module {
 
 /// The module of the bundle, if it has one.
 pub(super) fn file(ctx: &Context) -> Option<PathBuf> {
-    let files = ENTRY_FILES.into_iter().map(|name| ctx.bundle.dir.join(name));
+    let files = ENTRY_FILES
+        .into_iter()
+        .map(|name| ctx.bundle.dir.join(name));
     files.into_iter().find(|file| file.is_file())
 }
 
@@ -268,7 +270,8 @@ fn not_used<T>(ctx: &Context, file: &Path, why: &str) -> Option<T> {
 /// Copies the module next to the host script, in a directory for exactly this text. The script is
 /// written last, so a directory that has it is complete.
 fn stage(ctx: &Context, file: &Path, node: &Path) -> Result<PathBuf, Error> {
-    let refused = |what: String| Error::new(Code::EntryFailed, format!("{}: {what}", file.display()));
+    let refused =
+        |what: String| Error::new(Code::EntryFailed, format!("{}: {what}", file.display()));
     let size = std::fs::metadata(file).map_or(0, |meta| meta.len());
     if size > MAX_MODULE {
         let what = format!("the entry has {size} bytes, at most {MAX_MODULE} are allowed");
@@ -278,7 +281,12 @@ fn stage(ctx: &Context, file: &Path, node: &Path) -> Result<PathBuf, Error> {
     let script = format!("#!{}\n{HOST}", node.display());
     let is_typed = file.extension().is_some_and(|extension| extension == "ts");
     let mut hasher = Sha256::new();
-    for part in [script.as_bytes(), RUNTIME.as_bytes(), &source, &[u8::from(is_typed)]] {
+    for part in [
+        script.as_bytes(),
+        RUNTIME.as_bytes(),
+        &source,
+        &[u8::from(is_typed)],
+    ] {
         hasher.update((part.len() as u64).to_le_bytes());
         hasher.update(part);
     }
@@ -291,8 +299,10 @@ fn stage(ctx: &Context, file: &Path, node: &Path) -> Result<PathBuf, Error> {
     let runtime = dir.join("node_modules/@agentproto/cli-runtime");
     let package = b"{ \"private\": true, \"type\": \"module\" }\n";
     ctx.home.write(dir.join("package.json"), package)?;
-    ctx.home.write(runtime.join("package.json"), RUNTIME_MANIFEST.as_bytes())?;
-    ctx.home.write(runtime.join("index.mjs"), RUNTIME.as_bytes())?;
+    ctx.home
+        .write(runtime.join("package.json"), RUNTIME_MANIFEST.as_bytes())?;
+    ctx.home
+        .write(runtime.join("index.mjs"), RUNTIME.as_bytes())?;
     ctx.home.write(dir.join("cli.mjs"), &source)?;
     if is_typed {
         ctx.home.write(dir.join("cli.ts"), &source)?;

@@ -178,4 +178,3 @@ pub(super) fn error(ctx: &Context, file: &Path, during: &str, what: &str) -> Err
         .hint(hint)
         .details(json!({ "file": file.to_string_lossy(), "during": during }))
 }
-

@@ -8,12 +8,10 @@ use super::output::{self, Format};
 use super::result::{CallResult, CallWarning};
 use super::{ToolBundle, ToolCommand, exit, schema};
 use crate::auth;
-use crate::entry::{
-    DetectExpiryArgs, Entry, ExpectedOutput, ParseOutputArgs, ParseOutputResult,
-};
+use crate::entry::{DetectExpiryArgs, Entry, ExpectedOutput, ParseOutputArgs, ParseOutputResult};
 use crate::error::{Code, Error};
-use serde_json::json;
 use agentproto_sandbox::diagnose;
+use serde_json::json;
 
 /// Maximum number of characters of the tool's output in an error message.
 const MAX_ERROR_CHARS: usize = 1000;
@@ -158,6 +156,7 @@ impl ToolBundle {
     ) {
         let entry = entry.as_mut().filter(|entry| entry.hooks().parse_output);
         let hook = entry.filter(|_| structured && reads_output(result, &ran));
+        let is_cut = hook.is_some() && ran.stdout.is_cut();
         let args = hook.is_some().then(|| ParseOutputArgs {
             exit_code: result.exit_code,
             stdout: ran.stdout.text(),
@@ -190,6 +189,13 @@ impl ToolBundle {
             return;
         }
         if let (Some(hook), Some(args)) = (hook, args) {
+            if is_cut {
+                let kept = args.stdout.len();
+                let what =
+                    format!("the output is longer than {kept} bytes, so the entry cannot read it");
+                result.error = Some(has_run(Error::new(Code::OutputInvalid, what)));
+                return;
+            }
             match hook.parse_output(&args).await {
                 Some(Ok(parsed)) => adopt(result, parsed),
                 Some(Err(error)) => result.error = Some(has_run(error)),
@@ -248,13 +254,12 @@ impl ToolBundle {
     }
 }
 
-/// Whether the hook can decide about the output: the tool has ended by itself, the output is
-/// complete, and the login is valid.
+/// Whether the hook decides about the output: the tool has ended by itself, and the login is valid.
 fn reads_output(result: &CallResult, ran: &Ran) -> bool {
     let code = result.error.as_ref().map(|error| error.code);
     let is_decided = matches!(code, Some(Code::AuthRequired | Code::EntryFailed));
     let has_ended = !ran.exit.timed_out && !ran.is_abandoned && result.meaning != exit::KILLED;
-    has_ended && !is_decided && !ran.stdout.is_cut()
+    has_ended && !is_decided
 }
 
 /// Uses the result of the hook instead of the exit code and the declared format (A29-DEFCLI-10).
@@ -290,9 +295,10 @@ fn adopt(result: &mut CallResult, parsed: ParseOutputResult) {
 
 /// Adds to an error of the entry that the tool has run.
 fn has_run(error: Error) -> Error {
-    let next = error.hint.clone().unwrap_or_default();
+    let next = error.hint.as_deref();
+    let next = next.map(|next| format!("; {next}")).unwrap_or_default();
     error.hint(format!(
-        "the tool has run: do not repeat the call if it changes something; {next}"
+        "the tool has run: do not repeat the call if it changes something{next}"
     ))
 }
 

@@ -171,9 +171,11 @@ impl ToolBundle {
         let hooks = self.context.cli.as_ref();
         let has_parser = hooks.is_some_and(|cli| cli.definition().parse_output.is_some());
         let output = self.output();
-        has_parser || output.is_some_and(|output| {
-            output.json_flag().is_some() || matches!(output.default_format(), Some("json" | "yaml"))
-        })
+        has_parser
+            || output.is_some_and(|output| {
+                output.json_flag().is_some()
+                    || matches!(output.default_format(), Some("json" | "yaml"))
+            })
     }
 
     /// Whether the login command or hook needs no terminal.
@@ -355,7 +357,7 @@ impl ToolBundle {
         let mut installed = self.installed.lock().await;
         let bin = self.program(&mut installed).await?;
         let mut env = setup::ensure(context, &bin).await?;
-        env.extend(auth::ensure(context, &bin, entry).await?);
+        env.extend(auth::ensure_with(context, &bin, entry).await?);
         Ok((bin, env))
     }
 
