@@ -1,7 +1,8 @@
-//! npm adapters with a real Node. Node is not installed everywhere, so these tests are ignored by
+//! npm adapters and entry modules with a real Node. Node is not installed everywhere, so these tests are ignored by
 //! default; `tests/npm/run` runs them.
 #![cfg(target_os = "linux")]
 
+mod entry;
 #[path = "../runtime/arms/fixture.rs"]
 #[allow(dead_code)]
 mod fixture;
