@@ -258,5 +258,4 @@ const OPEN: &[&str] = &[
     "A29-DEFCLI-14",
     "A29-DEFCLI-15",
     "A29-DEFCLI-16",
-    "A45-SEC-03",
 ];

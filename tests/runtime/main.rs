@@ -12,6 +12,7 @@ mod duties;
 mod egress;
 mod events;
 mod faults;
+mod gate;
 mod install;
 mod login;
 mod login_secrets;

@@ -79,6 +79,8 @@ pub enum Code {
     TurnFailed,
     /// A permission request offers no option that the policy `allow` can choose (OD-28).
     NoAcceptableOption,
+    /// The agent ran a tool that a rule or the user denied (A45-SEC-03).
+    ToolCallDenied,
     /// The answer to a question is not one of its options, or does not match its schema.
     AnswerInvalid,
     /// No question with this id is open.

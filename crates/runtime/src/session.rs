@@ -17,6 +17,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use self::masked::Masked;
+use crate::arm::gate::ToolGate;
 use crate::arm::permissions::{Answer, PermissionBroker};
 use crate::arm::{Arm, EventSink};
 use crate::capabilities::CapabilityMonitor;
@@ -91,6 +92,7 @@ struct Inner {
     closing: tokio::sync::Mutex<()>,
     ended: watch::Sender<Option<Closed>>,
     monitor: Arc<CapabilityMonitor>,
+    gate: Arc<ToolGate>,
 }
 
 /// A turn's task and its cancel signal. Each turn has its own signal, so that a late cancel does
@@ -114,6 +116,7 @@ impl Session {
         }
         let inner = Arc::new(Inner {
             monitor: CapabilityMonitor::new(&context),
+            gate: ToolGate::new(broker.clone(), Arc::clone(&context.observer)),
             context,
             arm,
             broker,
@@ -297,7 +300,8 @@ impl Inner {
             .observer
             .stage(Stage::Turn, &number.to_string());
         let events = EventSink::new(sink.clone(), Arc::clone(&self.context.audit))
-            .monitored(Arc::clone(&self.monitor));
+            .monitored(Arc::clone(&self.monitor))
+            .gated(Arc::clone(&self.gate));
         self.monitor.begin_turn();
         let recorded = self.context.audit.record(
             "turn.begin",

@@ -47,6 +47,7 @@ pub fn of(code: Code) -> u8 {
         Code::TargetUnknown | Code::ManifestUnreadable => NO_INPUT,
         Code::TurnFailed
         | Code::NoAcceptableOption
+        | Code::ToolCallDenied
         | Code::Declined
         | Code::ToolFailed
         | Code::OutputInvalid => FINDINGS,

@@ -5,6 +5,7 @@ pub(crate) mod acp;
 pub mod adapter;
 mod codec;
 mod elicitation;
+pub(crate) mod gate;
 mod input;
 #[cfg(test)]
 mod json;
@@ -32,6 +33,7 @@ use crate::capabilities::CapabilityMonitor;
 use crate::error::{Code, Error, stderr_block};
 use crate::event::{StopReason, StreamEvent};
 use agentproto_sandbox::spawn::Exit;
+use gate::ToolGate;
 use tool_calls::ToolCalls;
 
 pub use proprietary::proprietary;
@@ -179,6 +181,8 @@ pub struct EventSink {
     usage: Arc<Mutex<Option<Value>>>,
     /// Compares the events with the declared capabilities.
     monitor: Option<Arc<CapabilityMonitor>>,
+    /// Checks that tool calls passed the permission policy.
+    gate: Option<Arc<ToolGate>>,
 }
 
 impl EventSink {
@@ -190,6 +194,7 @@ impl EventSink {
             calls: Arc::default(),
             usage: Arc::default(),
             monitor: None,
+            gate: None,
         }
     }
 
@@ -217,6 +222,13 @@ impl EventSink {
         self
     }
 
+    /// Checks that tool calls passed the permission policy.
+    #[must_use]
+    pub(crate) fn gated(mut self, gate: Arc<ToolGate>) -> Self {
+        self.gate = Some(gate);
+        self
+    }
+
     /// Notes that the agent read or wrote a file through the host.
     pub fn file_access(&self) {
         if let Some(monitor) = &self.monitor {
@@ -238,7 +250,11 @@ impl EventSink {
                 self.calls.begin(&self.audit, id, call)?;
             }
             StreamEvent::ToolResult { id, ok, content } => {
+                let state = ok.then(|| self.calls.state(id));
                 self.calls.end(&self.audit, id, *ok, content)?;
+                if let (Some(gate), Some(state)) = (&self.gate, state) {
+                    gate.check(&self.audit, id, &state)?;
+                }
             }
             StreamEvent::AgentPrompt { id, message, .. } => self.audit.record(
                 "agent.prompt",

@@ -27,6 +27,9 @@ pub enum Permissions {
     Rules(Vec<PermissionRule>),
 }
 
+/// The pattern of a last rule for all tools that no other rule names.
+pub const ALL_OTHER_TOOLS: &str = "**";
+
 /// A rule for the requests of some tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PermissionRule {
@@ -173,21 +176,38 @@ impl PermissionBroker {
         }
     }
 
+    /// Whether this tool is allowed without a question to the user.
+    pub(super) fn allows(&self, tool: &str, kind: Option<&str>) -> bool {
+        let rule = self.rule(tool, kind);
+        *self.permissions == Permissions::Allow
+            || rule.is_some_and(|rule| rule.decision == Decision::Allow)
+    }
+
+    /// Whether a rule denies this tool by its name or kind.
+    pub(super) fn denies(&self, tool: &str, kind: Option<&str>) -> bool {
+        // The rule for all other tools is a default, not a decision about this tool.
+        self.rule(tool, kind)
+            .is_some_and(|rule| rule.decision == Decision::Deny && rule.tool != ALL_OTHER_TOOLS)
+    }
+
+    /// The rule that decides about this tool.
+    fn rule(&self, tool: &str, kind: Option<&str>) -> Option<&PermissionRule> {
+        let Permissions::Rules(rules) = &*self.permissions else {
+            return None;
+        };
+        rules.iter().find(|rule| {
+            wildcard(&rule.tool, tool) && (rule.kind.is_none() || rule.kind.as_deref() == kind)
+        })
+    }
+
     fn decide(&self, question: &AgentQuestion) -> Decision {
         match &*self.permissions {
             Permissions::Ask => Decision::Ask,
             Permissions::Allow => Decision::Allow,
             Permissions::Deny => Decision::Deny,
-            Permissions::Rules(rules) => {
-                let matches_rule = |rule: &&PermissionRule| {
-                    wildcard(&rule.tool, &question.tool)
-                        && (rule.kind.is_none() || rule.kind == question.kind)
-                };
-                rules
-                    .iter()
-                    .find(matches_rule)
-                    .map_or(Decision::Deny, |rule| rule.decision)
-            }
+            Permissions::Rules(_) => self
+                .rule(&question.tool, question.kind.as_deref())
+                .map_or(Decision::Deny, |rule| rule.decision),
         }
     }
 

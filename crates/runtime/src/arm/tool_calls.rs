@@ -30,6 +30,16 @@ struct Open {
     decisions: HashMap<String, Map<String, Value>>,
 }
 
+/// A call, as far as the permission policy is concerned.
+pub struct CallState {
+    /// The tool's name.
+    pub name: String,
+    /// The tool's kind.
+    pub kind: Option<String>,
+    /// The decision about it, if the agent asked.
+    pub approved: Option<bool>,
+}
+
 impl ToolCalls {
     /// Records the start of a call.
     pub fn begin(&self, audit: &Audit, id: &str, mut call: Value) -> Result<(), Error> {
@@ -63,6 +73,18 @@ impl ToolCalls {
             && open.decisions.len() < MAX_OPEN_CALLS
         {
             open.decisions.insert(call, decision);
+        }
+    }
+
+    /// What is known about a call that has no result yet.
+    pub fn state(&self, id: &str) -> CallState {
+        let open = self.0.lock();
+        let text = |key: &str| Some(open.calls.get(id)?.get(key)?.as_str()?.to_owned());
+        let decision = open.decisions.get(id);
+        CallState {
+            name: text("name").unwrap_or_default(),
+            kind: text("kind"),
+            approved: decision.and_then(|d| d.get("approved")?.as_bool()),
         }
     }
 

@@ -28,7 +28,9 @@ use crate::cli::{Outcome, io_failure, signals};
 use crate::exit;
 use agentproto_report::aoi::Emitter;
 use agentproto_runtime::agent::{Agent, AgentOptions};
-use agentproto_runtime::arm::permissions::{Answer, Decision, PermissionRule, Permissions};
+use agentproto_runtime::arm::permissions::{
+    ALL_OTHER_TOOLS, Answer, Decision, PermissionRule, Permissions,
+};
 use agentproto_runtime::bundle::Bundle;
 use agentproto_runtime::choices::Strategy;
 use agentproto_runtime::context::{Context, ContextOptions, SandboxSettings, Sandboxing};
@@ -222,6 +224,14 @@ async fn run_with_signals(
         let what = "`pinned-session` keeps the agent's process for later turns, but `run` ends it";
         return Err(Error::new(Code::ContinuationUnsupported, what)
             .hint("start `agentproto serve`, then add `--conversation ID`"));
+    }
+    if strategy == Strategy::PinnedSession {
+        // The manifest or the operator selected it.
+        let what = "the selected continuation `pinned-session` needs a process that stays alive, \
+                    but `run` ends it after this prompt: start `agentproto serve`, then add \
+                    `--conversation ID` to continue later";
+        let code = "continuation_not_applied".to_owned();
+        output.note(Some(Note::Warning(code, what.to_owned())))?;
     }
     if args.resume.is_some() && strategy != Strategy::NativeResume {
         let what = format!(
@@ -560,7 +570,7 @@ fn permissions(args: &Run) -> Permissions {
     let denied = args.deny_tool.iter().map(rule(Decision::Deny));
     let allowed = args.allow_tool.iter().map(rule(Decision::Allow));
     let rest = [PermissionRule {
-        tool: "**".to_owned(),
+        tool: ALL_OTHER_TOOLS.to_owned(),
         kind: None,
         decision: default,
     }];
