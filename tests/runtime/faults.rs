@@ -227,7 +227,6 @@ fn an_unknown_protocol_is_refused_before_anything_runs() {
 
 #[test]
 fn a_missing_or_invalid_program() {
-    agentproto_suites::proves!("A45-LIFE-02");
     let place = Place::new();
     let bin = |bin: &'static str| {
         move |text: String| {

@@ -132,6 +132,26 @@ async fn checks_and_explanations_create_nothing() {
     assert_eq!(mode(&bench, "user/.config/parrot"), 0o700);
 }
 
+/// Both backends keep what a program writes to a state path that did not exist before.
+#[test]
+fn state_of_a_first_run_persists_on_each_backend() {
+    proves!("A29-AUTH-03");
+    let save = "echo token > ~/.config/parrot/session && echo token > ~/.config/other";
+    for backend in ["native", "bubblewrap"] {
+        let bench = with_state("~/.config/parrot", "true", "false");
+        let args = ["sandbox", "run", "--backend", backend, "../bundle", "--"];
+        let args = [&args[..], &["/bin/sh", "-c", save]].concat();
+        let out = bench.command(&args).output().expect("ran");
+        let err = String::from_utf8_lossy(&out.stderr);
+        assert!(!err.contains("sandbox_unenforceable"), "{backend}: {err}");
+        let kept = std::fs::read_to_string(bench.at("user/.config/parrot/session"));
+        assert_eq!(kept.unwrap_or_default(), "token\n", "{backend}: {err}");
+        assert_eq!(mode(&bench, "user/.config/parrot"), 0o700, "{backend}");
+        // Nothing else is kept.
+        assert!(!bench.at("user/.config/other").exists(), "{backend}");
+    }
+}
+
 const REFRESH: &str = "auth:\n  login:\n    cmd: touch session\n    completes_when: { cmd: tool has session }\n  refresh: { cmd: 'tool log refreshed', every: PT1H }\n";
 
 #[tokio::test]

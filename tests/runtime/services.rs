@@ -40,7 +40,7 @@ fn permissions_follow_the_policy() {
 
 #[tokio::test]
 async fn the_caller_can_answer_permission_requests() {
-    agentproto_suites::proves!("A44-SEC-02", "A45-EVT-06");
+    agentproto_suites::proves!("A44-AUDIT-06", "A44-SEC-02", "A45-EVT-06");
     let place = Place::new();
     let options = AgentOptions {
         permissions: Permissions::Ask,
@@ -86,6 +86,20 @@ async fn the_caller_can_answer_permission_requests() {
         "{events:?}"
     );
     session.close().await.expect("closed");
+    // The audit log names the user who answered.
+    let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
+    // SAFETY: no arguments, cannot fail.
+    let user = user.unwrap_or_else(|_| unsafe { libc::geteuid() }.to_string());
+    let log = place.audit();
+    let entries = log
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"));
+    let calls = entries.filter(|entry: &serde_json::Value| entry["kind"] == "tool-call");
+    let decided = calls.map(|c| (c["data"]["approver"].clone(), c["data"]["approved"].clone()));
+    let decided: Vec<_> = decided.collect();
+    let approver = format!("user:{user}");
+    assert_eq!(decided[0], (approver.clone().into(), true.into()));
+    assert_eq!(decided[1], (approver.into(), false.into()));
 }
 
 #[test]

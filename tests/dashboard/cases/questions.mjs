@@ -137,4 +137,26 @@ export default [
       await page.locator(MARK).waitFor();
     },
   },
+  {
+    name: "a question with fields is answered with a form",
+    async run({ assert, host, page: open }) {
+      const { page, id } = await asked(host, open, "elicitation");
+      const sent = [];
+      page.on("request", request => request.url().includes("/permissions/") && sent.push(request.postDataJSON()));
+      const form = page.locator(".question-form");
+      const labels = await form.locator("label span").allTextContents();
+      assert.deepEqual(labels.map(label => label.replace(" (optional)", "")).sort(), ["color", "number"]);
+      const number = form.getByLabel(/^number/);
+      assert.equal(await number.getAttribute("type"), "number");
+      await form.getByLabel(/^color/).fill("blue");
+      await number.fill("3");
+      await form.getByRole("button", { name: "Send the answer" }).click();
+      await page.locator(MARK).waitFor();
+      assert.deepEqual(sent, [{ content: { color: "blue", number: 3 } }]);
+      assert.match(await page.locator("#transcript").innerText(), /3 in blue\./);
+      assert.equal(await page.locator("#questions").isVisible(), false);
+      const { pendingPermissions = [] } = await host.ask("GET", `/sessions/${id}`);
+      assert.equal(pendingPermissions.length, 0);
+    },
+  },
 ];

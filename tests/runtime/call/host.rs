@@ -1,6 +1,7 @@
 //! Setup, login, sandbox, requirements and audit log of a call.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use serde_json::json;
@@ -204,4 +205,39 @@ fn every_call_is_audited_without_secrets() {
     );
     let log = fs::read_to_string(aviary.at("home/audit/audit-log.jsonl")).expect("a log");
     assert!(!log.contains("canary-0815-hunter"));
+}
+
+/// The first login on a fresh machine: `auth.state.paths` does not exist yet, and what the login
+/// writes there is visible to the next call.
+#[test]
+fn the_first_login_of_a_cli_persists_for_its_tools() {
+    proves!("A29-AUTH-03", "A29-AUTH-07", "A29-LOGIN-03");
+    let aviary = Aviary::new(
+        "auth:\n  state: { paths: ['~/.config/bird'], env: [] }\n  login: { cmd: 'bird keep', \
+         completes_when: { cmd: 'bird kept' } }",
+    );
+    let verbs = r#"  keep) echo token > "$HOME/.config/bird/session" ;;
+  kept) cat "$HOME/.config/bird/session" ;;
+  bytes)"#;
+    aviary.replace("bird/bin/bird", "  bytes)", verbs);
+    aviary.replace(
+        "bird/CLI.md",
+        "write: ['./**']",
+        "write: ['./**', '~/.config/bird/**']",
+    );
+    let refused = aviary.bird(&["run", "any", "--verb", "kept"]).exits(77);
+    assert!(refused.err.contains("bird keep"), "{}", refused.err);
+    let login = aviary.agentproto(&["auth", "login", "../bird"]).output();
+    let login = login.expect("it runs");
+    assert!(
+        login.status.success(),
+        "{}",
+        String::from_utf8_lossy(&login.stderr)
+    );
+    let session = aviary.at("user/.config/bird/session");
+    assert_eq!(fs::read_to_string(session).expect("kept"), "token\n");
+    let dir = fs::metadata(aviary.at("user/.config/bird")).expect("a directory");
+    assert_eq!(dir.permissions().mode() & 0o777, 0o700);
+    let called = aviary.bird(&["run", "any", "--verb", "kept"]).exits(0);
+    assert_eq!(called.text(), "token\n");
 }

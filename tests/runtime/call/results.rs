@@ -194,6 +194,61 @@ fn a_flood_is_cut_in_the_result_and_streamed_as_text() {
     assert_eq!(child.wait().expect("an end").code(), Some(0));
 }
 
+/// Calls the tool that prints 1 GiB. Returns the result, and the peak memory in MiB.
+fn call_giant(aviary: &Aviary) -> (Value, i64) {
+    let args = [
+        "--output", "json", "../bird", "run", "any", "--verb", "giant",
+    ];
+    let mut command = aviary.command(&args);
+    let mut child = command
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("started");
+    let mut text = String::new();
+    let mut stdout = child.stdout.take().expect("a pipe");
+    std::io::Read::read_to_string(&mut stdout, &mut text).expect("text");
+    let (mut status, pid) = (0, i32::try_from(child.id()).expect("a pid"));
+    // SAFETY: all bytes zero is a valid value of this structure of numbers.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the process is a child of this test, and nobody else waits for it.
+    let waited = unsafe { libc::wait4(pid, &raw mut status, 0, &raw mut usage) };
+    assert_eq!(waited, pid);
+    let result = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text:.300}"));
+    (result, usage.ru_maxrss / 1024)
+}
+
+#[test]
+fn a_gigabyte_of_output_is_bounded_in_memory() {
+    const GIBIBYTE: &str = "1073741824";
+    let aviary = Aviary::new("output: { default_format: json }");
+    aviary.replace("bird/CLI.md", "[sh, sleep,", "[sh, sleep, head, tr,");
+    aviary.replace(
+        "bird/tools/any/TOOL.md",
+        "timeout_ms: 20000",
+        "timeout_ms: 120000",
+    );
+    // Valid JSON, so that only its length is wrong.
+    let giant = r#"  giant) printf '"'; head -c 1073741822 /dev/zero | tr '\0' x; printf '"' ;;"#;
+    aviary.replace("bird/bin/bird", "  bytes)", &format!("{giant}\n  bytes)"));
+    let small = aviary.result(&["run", "any", "--verb", "json"], 0);
+    assert_eq!(small["ok"], true);
+    let (result, peak) = call_giant(&aviary);
+    assert_eq!(
+        result["error"]["code"], "output_invalid",
+        "{}",
+        result["error"]
+    );
+    let message = result["error"]["message"].as_str().expect("text");
+    assert!(message.contains("longer than 8388608 bytes"), "{message}");
+    let warning = result["warnings"][0]["message"].as_str().expect("text");
+    assert!(
+        warning.contains(&format!("has {GIBIBYTE} bytes")),
+        "{warning}"
+    );
+    // The result contains at most 8 MiB of output, and is built and printed once each.
+    assert!(peak < 200, "{peak} MiB");
+}
+
 #[test]
 fn an_interrupt_ends_the_tool() {
     let aviary = Aviary::new("");
