@@ -100,16 +100,16 @@ pub struct Agent {
 
 /// What `runner` of the manifest declares beyond the sandbox (AIP-17).
 #[derive(Default)]
-struct Runner {
+pub(crate) struct Runner {
     /// Whether its engine is replaced by `subprocess`.
     is_downgraded: bool,
-    /// `limits.timeout_ms`: the maximum time for one turn.
-    timeout: Option<Duration>,
+    /// `limits.timeout_ms`: the maximum time for one turn, or for one call of a tool.
+    pub(crate) timeout: Option<Duration>,
 }
 
 impl Runner {
     /// Reads the block. What this host cannot provide is an error before anything is installed.
-    fn load(bundle: &Bundle) -> Result<Runner, Error> {
+    pub(crate) fn load(bundle: &Bundle) -> Result<Runner, Error> {
         let Some(node) = bundle.root().get("runner") else {
             return Ok(Runner::default());
         };

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
@@ -240,4 +240,41 @@ fn the_first_login_of_a_cli_persists_for_its_tools() {
     assert_eq!(dir.permissions().mode() & 0o777, 0o700);
     let called = aviary.bird(&["run", "any", "--verb", "kept"]).exits(0);
     assert_eq!(called.text(), "token\n");
+}
+
+#[test]
+fn a_tool_has_the_process_boundary_of_its_bundle() {
+    proves!("A29-COMPAT-03");
+    let aviary = Aviary::new("runner: { limits: { timeout_ms: 1500 } }");
+    let started = Instant::now();
+    let result = aviary.result(&["run", "any", "--verb", "sleep"], 75);
+    assert_eq!(result["error"]["code"], "tool_timeout");
+    assert!(started.elapsed() < Duration::from_secs(15));
+    aviary.bird(&["show", "args"]).exits(0);
+    // A limit of the tool can narrow it.
+    aviary.replace("bird/CLI.md", "timeout_ms: 1500", "timeout_ms: 600000");
+    aviary.replace(
+        "bird/tools/any/TOOL.md",
+        "timeout_ms: 20000",
+        "timeout_ms: 1000",
+    );
+    aviary.result(&["run", "any", "--verb", "sleep"], 75);
+    // A boundary that this host does not have is not left out.
+    aviary.replace(
+        "bird/CLI.md",
+        "{ limits: { timeout_ms: 600000 } }",
+        "{ engine: docker, image: x }",
+    );
+    for sandbox in ["auto", "off"] {
+        let args = [
+            "--allow-invalid",
+            "--sandbox",
+            sandbox,
+            "../bird",
+            "show",
+            "args",
+        ];
+        let refused = aviary.call(&args).exits(69);
+        assert!(refused.err.contains("runner."), "{}", refused.err);
+    }
 }

@@ -43,7 +43,7 @@ impl Drop for CanceledRecord {
             "meaning": "canceled",
             "ok": false,
         });
-        // Nobody is left to receive an error.
+        // The caller is gone, so the error is only a warning.
         if let Err(error) = self.context.audit.record("tool.exit", details) {
             self.context
                 .observer

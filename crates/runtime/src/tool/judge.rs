@@ -89,7 +89,7 @@ impl ToolBundle {
             exit::TIMEOUT if ran.exit.timed_out => {
                 let what = format!("`{tool}` was killed after {} s", limit.as_secs_f64());
                 Some(Error::new(Code::ToolTimeout, what).hint(
-                    "`--timeout` and `timeout_ms` in the TOOL.md set the limit; the shorter one applies",
+                    "`--timeout`, `timeout_ms` in the TOOL.md and `runner.limits.timeout_ms` in the CLI.md set the limit; the shortest one applies",
                 ))
             }
             exit::TIMEOUT => {

@@ -38,6 +38,7 @@ use self::canceled::CanceledRecord;
 use self::invoke::RunOptions;
 use self::output::Kept;
 use self::template::Expanded;
+use crate::agent::Runner;
 use crate::context::{Context, Sandboxing};
 use crate::entry::{self, Entry};
 use crate::error::{Code, Error};
@@ -247,6 +248,8 @@ impl ToolBundle {
         let context = &self.context;
         self.validate(command)?;
         let template = command.argv.as_ref().map_err(Error::clone)?;
+        // Every tool has the process boundary of its bundle (A29-COMPAT-03).
+        let runner = Runner::load(&context.bundle)?;
         if context.sandboxing == Sandboxing::Off {
             context.observer.warning(
                 "sandbox_off",
@@ -297,7 +300,8 @@ impl ToolBundle {
             .collect();
         let declared = self.output();
         let run = RunOptions {
-            timeout: time_limit(command, options.timeout, &mut warnings),
+            timeout: time_limit(command, options.timeout, &mut warnings)
+                .min(runner.timeout.unwrap_or(Duration::MAX)),
             keep: options.keep,
             keep_mixed: declared.and_then(|output| output.stream()) == Some("mixed"),
             output: options.output,
