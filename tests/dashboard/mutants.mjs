@@ -42,6 +42,7 @@ export const MUTANTS = [
   { name: "a phone shows both panes", find: "body:not(.has-session) .detail, body.has-session .side { display: none; }", put: "", caught: "a phone shows the list or the session, and Back works" },
   { name: "soft text has too little contrast", find: "--soft: light-dark(#59616e, #9aa5b4);", put: "--soft: light-dark(#b9c1ce, #4a5564);", caught: "accessibility: names, roles and contrast in light and dark mode" },
   { name: "buttons lose their names", find: 'aria-label="Back to the list"', put: "", caught: "a phone shows the list or the session, and Back works" },
+  { name: "a form sends numbers as text", find: 'this.answer(question, { content: isObject ? content', put: 'for (const name in content) content[name] = String(content[name]); this.answer(question, { content: isObject ? content', caught: "a question with fields is answered with a form" },
   { name: "questions are not announced", find: 'if (news.length) announce("The agent asks: "', put: 'if (false) announce("The agent asks: "', caught: "a screen reader announces questions and turn ends" },
   { name: "raw lines are truncated", find: 'clean(line) || "\\u00a0"', put: 'clean(line).slice(0, 4) || "\\u00a0"', caught: "raw lines match the output of the session" },
   { name: "a session deleted by another client stays", find: "gone() {\n", put: "gone() {\n    return;\n", caught: "a session that another client deleted disappears from the page" },
