@@ -1,12 +1,13 @@
 //! Lint agent manifests, run the agents they describe in a sandbox, and certify what they do.
 //!
-//! This is the library behind the `agentproto` command. It has three parts:
+//! This is the library behind the `agentproto` command. It has four parts:
 //!
 //! - [`lint`](mod@lint) checks manifests: a text or a directory in, findings out.
 //! - [`Agent`] runs an agent: open it, start a session, send a prompt, read events.
 //! - [`certify`](mod@certify) runs conformance suites against an agent and returns a report.
+//! - [`tools`] calls the tools of a CLI.md, with hooks of the host.
 //!
-//! `lint` works on every platform. The other two need Linux and the default feature `full`.
+//! `lint` works on every platform. The others need Linux and the default feature `full`.
 //!
 //! # Run an agent
 //!
@@ -38,6 +39,8 @@ pub mod certify;
 #[cfg(agents)]
 mod init;
 pub mod lint;
+#[cfg(agents)]
+pub mod tools;
 
 #[cfg(agents)]
 pub use agentproto_runtime::{
@@ -50,5 +53,6 @@ pub use init::init;
 /// Runs the code in the guide and in the README as documentation tests.
 #[cfg(all(doctest, agents))]
 #[doc = include_str!("../docs/library.md")]
+#[doc = include_str!("../docs/entry.md")]
 #[doc = include_str!("../README.md")]
 struct Guides;

@@ -1,5 +1,5 @@
-//! npm adapters and entry modules with a real Node. Node is not installed everywhere, so these tests are ignored by
-//! default; `tests/npm/run` runs them.
+//! npm adapters and entry modules of CLI bundles with a real Node. Node is not installed everywhere, so
+//! these tests are ignored by default; `tests/npm/run` runs them.
 #![cfg(target_os = "linux")]
 
 mod entry;

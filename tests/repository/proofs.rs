@@ -250,12 +250,4 @@ fn every_must_and_should_is_proven_or_explained() {
 
 /// Requirements with the keyword MUST or SHOULD that nothing proves yet. Delete an id when a test
 /// proves it, and never add one.
-const OPEN: &[&str] = &[
-    "A29-DEFCLI-01",
-    "A29-DEFCLI-05",
-    "A29-DEFCLI-12",
-    "A29-DEFCLI-13",
-    "A29-DEFCLI-14",
-    "A29-DEFCLI-15",
-    "A29-DEFCLI-16",
-];
+const OPEN: &[&str] = &[];

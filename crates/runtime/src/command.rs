@@ -17,7 +17,7 @@ use agentproto_sandbox::confined::{
 use agentproto_sandbox::egress::audit::AuditEntry;
 use agentproto_sandbox::egress::{AuditSink, SystemResolver};
 use agentproto_sandbox::plan::{Raw, SpawnPlan, unconfined};
-use agentproto_sandbox::policy::{self, Exec, Policy, PolicyError, SandboxManifest};
+use agentproto_sandbox::policy::{self, Exec, HostContext, Policy, PolicyError, SandboxManifest};
 use agentproto_sandbox::spawn::{self, Bounds, Child, Exit, Piece, SpawnOptions, Stdio};
 
 /// A sandbox without network, files and other programs.
@@ -198,7 +198,7 @@ impl Context {
         // prepared by `prepare_tool`.
         let is_tool = self.bundle.manifest.doctype == Some(Doctype::Cli);
         let manifest = SandboxManifest::load(self.bundle.path());
-        self.prepare_with(manifest, argv, env, !is_tool)
+        self.prepare_with(manifest, argv, self.host_context(env), !is_tool)
     }
 
     /// Like `prepare`, for a tool of the bundle. Its own block narrows the bundle's, and one that
@@ -210,7 +210,7 @@ impl Context {
         env: &[(OsString, OsString)],
     ) -> Result<Launch, Error> {
         let manifest = SandboxManifest::load_tool(self.bundle.path(), tool);
-        self.prepare_with(manifest, argv, env, true)
+        self.prepare_with(manifest, argv, self.host_context(env), true)
     }
 
     /// Prepares a command that only computes. It sees its own program, and nothing of the user, the
@@ -220,17 +220,18 @@ impl Context {
         let mut files = Overlay::new(&Disk);
         files.texts.insert(path.clone(), Some(PURE.to_owned()));
         let manifest = SandboxManifest::load_from(&files, &path);
-        self.prepare_with(manifest, argv, &[], false)
+        let mut host = self.host_context(&[]);
+        host.defaults.private_size = 0;
+        self.prepare_with(manifest, argv, host, false)
     }
 
     fn prepare_with(
         &self,
         manifest: Result<SandboxManifest, PolicyError>,
         argv: &[OsString],
-        env: &[(OsString, OsString)],
+        host: HostContext,
         may_have_terminal: bool,
     ) -> Result<Launch, Error> {
-        let host = self.host_context(env);
         let Some((name, rest)) = argv.split_first() else {
             return Err(Error::new(Code::SpawnFailed, "no command to run"));
         };

@@ -42,13 +42,21 @@ pub fn plan(policy: &Policy, command: &[OsString]) -> SpawnPlan {
     }
 }
 
+/// Size of the shared memory of a child without private directories, in bytes.
+const SMALLEST: u64 = 4096;
+
 fn confinement(policy: &Policy, leftovers: &mut Vec<Raw>) -> Confinement {
     let listed = matches!(policy.exec, Exec::Listed { .. });
     let mut tree = Tree::default();
     tree.add("/proc", MountKind::Proc);
     let size = policy.private_size;
-    tree.add("/dev", MountKind::Dev { size });
-    let private = |exec| MountKind::Private { exec, size };
+    // A size of zero would mean that there is no limit.
+    let shared = size.max(SMALLEST);
+    tree.add("/dev", MountKind::Dev { size: shared });
+    let private = |exec| match size {
+        0 => MountKind::Empty,
+        size => MountKind::Private { exec, size },
+    };
     tree.add("/tmp", private(!listed));
     let grants = effective(policy);
     let inside_grant = |path: &Path| grants.iter().any(|g| path.starts_with(&g.at));

@@ -48,7 +48,7 @@ function moduleFile() {
 
 async function load() {
   const { url, isUnsupported } = moduleFile();
-  const before = process.getActiveResourcesInfo().length;
+  const before = process.getActiveResourcesInfo();
   let module;
   try {
     module = await import(url.href);
@@ -61,7 +61,11 @@ async function load() {
   }
   // What was started in the background has begun by then.
   await new Promise((done) => setImmediate(done));
-  const started = process.getActiveResourcesInfo().slice(before);
+  const started = process.getActiveResourcesInfo().filter((kind) => {
+    const known = before.indexOf(kind);
+    if (known >= 0) before.splice(known, 1);
+    return known < 0;
+  });
   if (started.length > 0) {
     throw new Error(`the module started ${started.join(", ")} while it was loaded; I/O belongs in the hooks`);
   }
@@ -98,6 +102,10 @@ process.on("unhandledRejection", (problem) => {
   process.stderr.write(`${problem?.stack ?? problem}\n`);
   fail(problem);
   finish(1);
+});
+
+process.once("beforeExit", () => {
+  if (definition === null) fail(new Error("loading does not finish: a top-level `await` is never settled"));
 });
 
 const COMMANDS = {

@@ -154,6 +154,7 @@ pub struct Policy {
     /// Limits on time, memory and processes.
     pub limits: Vec<PolicyLimit>,
     /// Maximum size of each private directory in memory (`/tmp`, the home, `/dev/shm`), in bytes.
+    /// With 0, `/tmp` and the home are empty and read-only.
     pub private_size: u64,
     /// Working directory inside the sandbox.
     pub cwd: PathBuf,
