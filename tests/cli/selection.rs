@@ -60,6 +60,80 @@ fn help_for_a_list_shows_an_accepted_value() {
     }
 }
 
+/// One list item with a space in it would be one argument of the program.
+#[test]
+fn help_for_a_list_of_arguments_has_one_item_per_argument() {
+    for (given, expected) in [
+        ("acp --fast", "write one item per argument: `[acp, --fast]`"),
+        (
+            "'acp --level 3'",
+            "write one item per argument: `[acp, --level, \"3\"]`",
+        ),
+        (
+            "acp --name 'a b'",
+            "write a list with one item per argument",
+        ),
+        ("acp", "write a list: `[acp]`"),
+    ] {
+        let dir = Dir::heron();
+        let text = dir.read(MANIFEST);
+        assert!(!text.contains("\nbin_args:"), "{text}");
+        let fields = format!("---\nbin_args: {given}\n");
+        dir.write("other/AGENT-CLI.md", &text.replacen("---\n", &fields, 1));
+        let ran = dir.lint(&["other", "--select", "fm-type"]).exits(1);
+        assert!(ran.out.contains(expected), "{}", ran.out);
+    }
+}
+
+#[test]
+fn the_value_of_a_duplicate_key_is_described_by_its_text() {
+    for (value, expected) in [
+        ("y", "`y` is a string in YAML 1.2 and a boolean in YAML 1.1"),
+        (
+            "1_0",
+            "`1_0` is a string in YAML 1.2 and a number in YAML 1.1",
+        ),
+        (
+            "017",
+            "`017` is a decimal number in YAML 1.2 and an octal number",
+        ),
+    ] {
+        let dir = Dir::heron();
+        let fields = format!("---\nmetadata: {{ a: one, a: {value} }}\n");
+        let text = dir.read(MANIFEST).replacen("---\n", &fields, 1);
+        dir.write("other/AGENT-CLI.md", &text);
+        let ran = dir.lint(&["other", "--select", "fm-yaml11-scalar"]);
+        assert!(ran.out.contains(expected), "{}", ran.out);
+    }
+}
+
+#[test]
+fn help_for_an_id_states_the_pattern_of_the_manifest() {
+    let dir = Dir::new();
+    dir.write("x/CLI.md", "---\nid: \"-\"\n---\n");
+    dir.write("x/TOOL.md", "---\nid: \"-\"\n---\n");
+    dir.write("x/OPERATOR.md", "---\nid: \"-\"\n---\n");
+    for (file, expected) in [
+        (
+            "CLI.md",
+            "use 2 to 64 lower-case letters, digits and dashes, for example",
+        ),
+        (
+            "TOOL.md",
+            "use 2 to 80 lower-case letters, digits, dashes and dots, for example",
+        ),
+        (
+            "OPERATOR.md",
+            "digits and dashes, starting with a letter, for example",
+        ),
+    ] {
+        let file = format!("x/{file}");
+        let ran = dir.lint(&[&file, "--select", "id-pattern"]).exits(1);
+        let flat = ran.out.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains(expected), "{}", ran.out);
+    }
+}
+
 #[test]
 fn quiet_leaves_out_notes() {
     let dir = Dir::flawed();

@@ -441,7 +441,7 @@ fn auth_commands_in_machine_mode() {
     bench.set("PROBE_KEY", CANARY);
     let (code, out, _) = run(&bench, &["auth", "status", "../bundle"], "");
     assert_eq!(code, Some(0));
-    assert!(out.contains("PROBE_KEY: environment"), "{out}");
+    assert!(out.contains("PROBE_KEY: from the environment"), "{out}");
     bench.nowhere(CANARY);
 }
 

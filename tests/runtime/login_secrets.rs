@@ -509,7 +509,7 @@ fn the_key_is_stored_in_a_keyring() {
     bench.nowhere(CANARY);
     let (code, said) = cli(&bench, &["auth", "status", "../bundle"], "");
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("PROBE_KEY: store"), "{said}");
+    assert!(said.contains("PROBE_KEY: from the secret store"), "{said}");
     std::fs::remove_file(bench.at("desktop/kept")).expect("locked");
     let (code, said) = cli(&bench, &["auth", "status", "../bundle"], "");
     assert_eq!(code, Some(77), "{said}");

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::agent::{Agent, AgentOptions};
 use crate::arm::permissions::Permissions;
-use crate::bundle::Bundle;
+use crate::bundle::{Bundle, TargetKind};
 use crate::choices::OptionValue;
 use crate::context::{Context, ContextOptions, SandboxSettings, Sandboxing};
 use crate::error::{Code, Error};
@@ -175,7 +175,7 @@ impl AgentBuilder {
                 Error::new(Code::TargetUnknown, what)
             })?,
         };
-        let bundle = Bundle::discover(&self.target, &self.adapters, &home)?;
+        let bundle = Bundle::discover_kind(&self.target, TargetKind::Agent, &self.adapters, &home)?;
         let context_options = ContextOptions {
             home,
             cwd,

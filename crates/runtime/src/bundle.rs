@@ -11,19 +11,65 @@ use agentproto_manifest::{Disk, Doctype, Document, Node, Span, Style, Value, Wor
 use agentproto_sandbox::policy::ManifestPosition;
 use agentproto_text::closest_of;
 
+/// What a command accepts as its target. It decides what error messages suggest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TargetKind {
+    /// An AGENT-CLI.md.
+    Agent,
+    /// A CLI.md, or a TOOL.md of one.
+    Tool,
+    /// An AGENT-CLI.md or a CLI.md.
+    Any,
+}
+
+impl TargetKind {
+    fn noun(self) -> &'static str {
+        match self {
+            TargetKind::Agent => "agent",
+            TargetKind::Tool => "tool",
+            TargetKind::Any => "agent or tool",
+        }
+    }
+
+    /// The manifests that a directory may contain.
+    fn manifests(self) -> &'static str {
+        match self {
+            TargetKind::Agent => "AGENT-CLI.md",
+            TargetKind::Tool => "CLI.md",
+            TargetKind::Any => "AGENT-CLI.md or CLI.md",
+        }
+    }
+
+    fn hint(self) -> &'static str {
+        match self {
+            TargetKind::Agent => "pass an AGENT-CLI.md, or a directory that contains one",
+            TargetKind::Tool => "pass a CLI.md, a TOOL.md, or a directory that contains a CLI.md",
+            TargetKind::Any => "pass an AGENT-CLI.md, a CLI.md, or a directory that contains one",
+        }
+    }
+}
+
 /// What to do about an unknown name: the most similar one, or where names come from.
-fn unknown_hint(target: &str, adapters: &[PathBuf], home: &Home) -> String {
+fn unknown_hint(target: &str, kind: TargetKind, adapters: &[PathBuf], home: &Home) -> String {
     let own = home.path("adapters");
     let searched: Vec<String> = adapters
         .iter()
         .chain([&own])
         .map(|dir| format!("`{}`", dir.display()))
         .collect();
-    let built_in = crate::built_in::names();
+    // All built-in bundles are agents.
+    let built_in = match kind {
+        TargetKind::Tool => Vec::new(),
+        TargetKind::Agent | TargetKind::Any => crate::built_in::names(),
+    };
     let mut known: Vec<String> = built_in.iter().map(|name| (*name).to_owned()).collect();
     known.extend(Bundle::installed_names(adapters, home));
     match closest_of(target, known.iter().map(String::as_str)) {
         Some(near) => format!("did you mean `{near}`?"),
+        None if built_in.is_empty() => format!(
+            "no bundle with this id in {}; give the path of its directory, or use `--adapters DIR`",
+            searched.join(", ")
+        ),
         None => format!(
             "no bundle with this id in {}; give the path of its directory, use `--adapters DIR`, or use a built-in agent: {}",
             searched.join(", "),
@@ -52,14 +98,17 @@ pub struct Bundle {
 impl Bundle {
     /// Reads one manifest: an AGENT-CLI.md, a CLI.md, or a file with the same shape.
     pub fn load(path: &Path) -> Result<Bundle, Error> {
+        Bundle::load_kind(path, TargetKind::Any)
+    }
+
+    fn load_kind(path: &Path, kind: TargetKind) -> Result<Bundle, Error> {
         let unreadable = |why: String| {
             let what = format!("{}: {why}", path.display());
             Error::new(Code::ManifestUnreadable, what)
         };
         if !path.exists() {
             let what = format!("`{}` does not exist", path.display());
-            return Err(Error::new(Code::ManifestUnreadable, what)
-                .hint("pass an AGENT-CLI.md, a CLI.md, or a directory that contains one"));
+            return Err(Error::new(Code::ManifestUnreadable, what).hint(kind.hint()));
         }
         let path = std::path::absolute(path).map_err(|e| unreadable(e.to_string()))?;
         let workspace = Workspace::new(&Disk, "/");
@@ -76,8 +125,7 @@ impl Bundle {
                     "{}: not an AGENT-CLI.md (AIP-45) or a CLI.md (AIP-29)",
                     path.display()
                 );
-                return Err(Error::new(Code::ManifestInvalid, what)
-                    .hint("pass a bundle directory, or its AGENT-CLI.md"));
+                return Err(Error::new(Code::ManifestInvalid, what).hint(kind.hint()));
             }
         }
         Ok(Bundle {
@@ -90,9 +138,19 @@ impl Bundle {
     /// Finds a target: a path, or a slug. A slug is looked up in the given directories, then in the
     /// home's `adapters`, then among the bundles in this binary (A45-LIFE-01).
     pub fn discover(target: &str, adapters: &[PathBuf], home: &Home) -> Result<Bundle, Error> {
+        Bundle::discover_kind(target, TargetKind::Any, adapters, home)
+    }
+
+    /// Like `discover`. The error for a target that is not found suggests only this kind.
+    pub fn discover_kind(
+        target: &str,
+        kind: TargetKind,
+        adapters: &[PathBuf],
+        home: &Home,
+    ) -> Result<Bundle, Error> {
         let path = Path::new(target);
         if target.contains('/') || target.ends_with(".md") || target == "." || target == ".." {
-            return Bundle::at(path);
+            return Bundle::at(path, kind);
         }
         if let Some(bundle) = Bundle::installed(target, adapters, home)? {
             return Ok(bundle);
@@ -101,12 +159,10 @@ impl Bundle {
             return Ok(bundle);
         }
         if path.is_dir() {
-            return Bundle::at(path);
+            return Bundle::at(path, kind);
         }
-        Err(
-            Error::new(Code::TargetUnknown, format!("unknown agent `{target}`"))
-                .hint(unknown_hint(target, adapters, home)),
-        )
+        let what = format!("unknown {} `{target}`", kind.noun());
+        Err(Error::new(Code::TargetUnknown, what).hint(unknown_hint(target, kind, adapters, home)))
     }
 
     /// Finds a bundle by its id, or by `id@major`, in the given directories and in the home's
@@ -128,7 +184,7 @@ impl Bundle {
             }
             let folder = dir.join(slug);
             if folder.is_dir() {
-                return Bundle::at(&folder).map(Some);
+                return Bundle::at(&folder, TargetKind::Any).map(Some);
             }
         }
         Ok(None)
@@ -161,15 +217,15 @@ impl Bundle {
         let Some(dir) = crate::built_in::unpack(slug, home)? else {
             return Ok(None);
         };
-        let mut bundle = Bundle::at(&dir)?;
+        let mut bundle = Bundle::at(&dir, TargetKind::Any)?;
         bundle.built_in = true;
         Ok(Some(bundle))
     }
 
     /// Loads a manifest file, or the manifest of a directory.
-    fn at(path: &Path) -> Result<Bundle, Error> {
+    fn at(path: &Path, kind: TargetKind) -> Result<Bundle, Error> {
         if !path.is_dir() {
-            return Bundle::load(path);
+            return Bundle::load_kind(path, kind);
         }
         let named = NAMES.map(|name| path.join(name));
         if let Some(file) = named.into_iter().find(|file| file.is_file()) {
@@ -191,7 +247,7 @@ impl Bundle {
             [only] => Bundle::load(only),
             [] => Err(Error::new(
                 Code::TargetUnknown,
-                format!("no AGENT-CLI.md or CLI.md in `{}`", path.display()),
+                format!("no {} in `{}`", kind.manifests(), path.display()),
             )
             .hint("pass a directory that contains one, or the file itself")),
             several => Err(Error::new(
@@ -258,7 +314,7 @@ impl Bundle {
             Some(node) => node.as_str().ok_or_else(|| {
                 self.invalid(
                     node,
-                    &format!("`{key}` must be a string, not {}", node.type_name()),
+                    &format!("`{key}` must be a string, found {}", found(node)),
                 )
             }),
             None => Err(self.invalid(self.root(), &format!("`{key}` is missing"))),
@@ -279,8 +335,24 @@ impl Bundle {
 
 fn invalid(doc: &Document, span: Span, what: &str) -> Error {
     let at = ManifestPosition::new(doc, span);
-    Error::new(Code::ManifestInvalid, format!("{at}: {what}"))
-        .hint("run `agentproto lint` to see what is wrong with the manifest")
+    Error::new(Code::ManifestInvalid, format!("{at}: {what}")).hint(lint_hint(doc))
+}
+
+/// The command that lists every problem of a manifest.
+pub fn lint_hint(doc: &Document) -> String {
+    let path = doc.path.display();
+    format!("run `agentproto lint {path}` to see every problem")
+}
+
+/// The type of a node with its article, as `lint` names it.
+fn found(node: &Node) -> String {
+    match node.type_name() {
+        "integer" => "an integer".to_owned(),
+        "array" => "a list".to_owned(),
+        "object" => "a mapping".to_owned(),
+        "null" => "null".to_owned(),
+        other => format!("a {other}"),
+    }
 }
 
 #[cfg(test)]
@@ -296,7 +368,8 @@ mod tests {
         }
         let home = Home::new(&own);
         let hint = |name: &str| {
-            let error = Bundle::discover(name, std::slice::from_ref(&more), &home);
+            let adapters = std::slice::from_ref(&more);
+            let error = Bundle::discover_kind(name, TargetKind::Agent, adapters, &home);
             let error = error.expect_err("unknown");
             assert_eq!(error.code, Code::TargetUnknown);
             assert_eq!(error.message, format!("unknown agent `{name}`"));

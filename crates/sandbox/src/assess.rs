@@ -83,10 +83,15 @@ impl Assessments<'_> {
         }
         for (clause, host) in &self.policy.egress {
             match HostRules::parse([host]) {
-                Ok(_) => self.by_backend(
-                    clause,
-                    "no network access except through agentproto's proxy, which allows this host",
-                ),
+                Ok(_) => {
+                    let allowed = match host {
+                        host if host.bytes().all(|b| matches!(b, b'*' | b'.')) => "every host",
+                        host if host.contains('*') => "hosts that match",
+                        _ => "this host",
+                    };
+                    let by = "no network access except through agentproto's proxy, which allows";
+                    self.by_backend(clause, &format!("{by} {allowed}"));
+                }
                 Err(error) => {
                     let why = error.to_string();
                     self.push(clause, Enforcement::Unenforceable { why });

@@ -47,7 +47,7 @@ pub struct AoiLint {
     /// Fail on violated SHOULD requirements
     #[arg(long)]
     pub strict: bool,
-    /// Also run the seven assertions of the reference linter, under its names
+    /// Also run the seven assertions of the AOI-CLI project's own linter, under the names that it uses
     #[arg(long)]
     pub compat: bool,
     /// Exit with code 1 on these results (comma-separated)
@@ -74,7 +74,8 @@ pub struct AoiLint {
     /// Maximum number of parallel runs [default: two per processor]
     #[arg(long, short = 'j', value_name = "N")]
     pub jobs: Option<usize>,
-    /// Time limit for each run, in seconds [default: 10, for discovery 30]
+    /// Time limit for each run, in seconds [default: 10, and 30 for
+    /// `schema`, `capabilities`, `--help` and `--version`]
     #[arg(long, value_name = "S", value_parser = crate::cli::agents::seconds)]
     pub timeout: Option<f64>,
     /// Self-test: run the checks against mock tools with known defects and conforming variants

@@ -19,7 +19,7 @@ use agentproto_text::count;
 
 #[derive(Subcommand, Debug)]
 pub enum AuditAction {
-    /// Check that an audit log was not changed or cut
+    /// Check that an audit log was not changed or truncated
     Verify(Verify),
     /// Check an audit log and print an anchor: a short value to store on another machine
     Anchor(PrintAnchor),

@@ -1,5 +1,6 @@
 //! `agentproto auth`: log in, show the login status, refresh logins, and store secrets.
 
+use std::collections::HashSet;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -91,11 +92,11 @@ pub struct Login {
 /// How the callback of a login is reached. By default only from this machine.
 #[derive(Args, Debug)]
 pub struct CallbackArgs {
-    /// Public URL of the callback, for a browser elsewhere: a proxy forwards it to
+    /// Public URL of the callback, for a browser on another machine; a proxy must forward it to
     /// `--callback-bind`
     #[arg(long, value_name = "URL")]
     pub callback_url: Option<String>,
-    /// Receive the callback at this address [default: a free port of 127.0.0.1]
+    /// Receive the callback at this address [default: a free port on 127.0.0.1]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub callback_bind: Option<SocketAddr>,
     /// Receive the callback over HTTPS with this certificate chain (PEM)
@@ -229,7 +230,12 @@ fn installed_program(ctx: &Context) -> Option<PathBuf> {
 fn status_result(status: &LoginStatus) -> ResultLine {
     let mut lines = vec![state_text(status)];
     for (name, source) in &status.variables {
-        let from = source.as_deref().unwrap_or("not set");
+        let from = match source.as_deref() {
+            None => "not set",
+            Some("store") => "from the secret store",
+            Some("environment") => "from the environment",
+            Some(other) => other,
+        };
         lines.push(format!("  {name}: {from}"));
     }
     if let Some(login) = &status.login {
@@ -382,6 +388,24 @@ async fn read_input() -> std::io::Result<&'static [u8]> {
     receiver.await.unwrap_or(Ok(&[]))
 }
 
+const NOTHING_TO_DELETE: &str = "nothing to delete: no stored secrets and no login state";
+
+/// What `forget` would delete: each of these secrets that is stored, and the login state.
+async fn forget_plans(
+    ctx: &Context,
+    slugs: &[String],
+    with_login_state: bool,
+) -> Result<Vec<ResultLine>, Failure> {
+    let stored = secrets::stored_slugs(ctx, slugs).await?;
+    let plans = stored.into_iter();
+    let plans = plans.map(|slug| ResultLine::plan("forget", slug, format!("delete `{slug}`")));
+    let mut plans: Vec<ResultLine> = plans.collect();
+    if with_login_state && auth::state::read(ctx)?.state != LoginState::Unknown {
+        plans.extend(plan_results(ctx, "forget", "delete the login state")?);
+    }
+    Ok(plans)
+}
+
 /// Deletes secrets and login state. The setup state is kept (A29-SETUP-26).
 async fn forget(ctx: &Context, args: &Forget) -> Result<CommandResult, Failure> {
     let name = args.name.as_deref();
@@ -390,7 +414,10 @@ async fn forget(ctx: &Context, args: &Forget) -> Result<CommandResult, Failure> 
         None => secret_names(ctx, &Inventory::from_bundle(&ctx.bundle)?),
     };
     let slugs = names.iter().map(|name| slug(ctx, name));
-    let slugs: Vec<String> = slugs.collect::<Result<_, _>>()?;
+    let mut slugs: Vec<String> = slugs.collect::<Result<_, _>>()?;
+    // A variable and a setup step may use the same secret.
+    let mut seen = HashSet::new();
+    slugs.retain(|slug| seen.insert(slug.clone()));
     let what = match name {
         Some(name) => format!("the stored secret `{name}`"),
         None => {
@@ -398,16 +425,19 @@ async fn forget(ctx: &Context, args: &Forget) -> Result<CommandResult, Failure> 
             format!("all stored secrets and the login state of `{bundle}`")
         }
     };
+    let plans = forget_plans(ctx, &slugs, name.is_none()).await?;
     if args.destructive.effects.dry_run {
-        let plans = slugs.iter();
-        let plans = plans.map(|slug| ResultLine::plan("forget", slug, format!("delete `{slug}`")));
-        let mut plans: Vec<ResultLine> = plans.collect();
-        if name.is_none() {
-            plans.extend(plan_results(ctx, "forget", "delete the login state")?);
-        }
-        return Ok(plans.into());
+        return Ok(match (plans.is_empty(), name) {
+            (false, _) => plans.into(),
+            (true, None) => vec![state(ctx, "unauthed", NOTHING_TO_DELETE)?].into(),
+            (true, Some(_)) => {
+                let missing = slugs.iter();
+                let missing = missing.map(|slug| secret(slug, "none", "is not stored"));
+                missing.collect::<Vec<_>>().into()
+            }
+        });
     }
-    require_confirmation(ctx, args, &what, slugs.len()).await?;
+    require_confirmation(ctx, args, &what, plans.len()).await?;
     keyring::unlock(ctx).await?;
     let mut results = Vec::new();
     for slug in slugs {
@@ -422,7 +452,7 @@ async fn forget(ctx: &Context, args: &Forget) -> Result<CommandResult, Failure> 
     if name.is_none() {
         let text = match (auth::forget(ctx)?, results.is_empty()) {
             (true, _) => "deleted the login state",
-            (false, true) => "nothing to delete: no stored secrets and no login state",
+            (false, true) => NOTHING_TO_DELETE,
             (false, false) => "no login state was stored",
         };
         results.push(state(ctx, "unauthed", text)?);

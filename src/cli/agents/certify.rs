@@ -29,7 +29,7 @@ use agentproto_harness::suite::{self, LoadError, Selection, Suite};
 use agentproto_mock::llm;
 use agentproto_report::aoi::Emitter;
 use agentproto_runtime as runtime;
-use agentproto_runtime::bundle::Bundle;
+use agentproto_runtime::bundle::{Bundle, TargetKind};
 use agentproto_runtime::choices::{Choices, OptionValue};
 use agentproto_runtime::context::Sandboxing;
 use agentproto_text::closest_of;
@@ -43,11 +43,11 @@ Examples:
   agentproto certify --mock-llm -- my-agent acp        use a scripted model
   agentproto certify --prompts prompts.yaml --report-dir report -- my-agent acp
   agentproto certify --only PT-11 -- my-agent acp      one requirement; see `explain PT-11`
-  agentproto certify ./bundle                          certify a bundle, started as by `run`
+  agentproto certify ./bundle                          certify a bundle, started the way `run` does
 
 Exit codes: 0 certified; with --only, --shard or --baseline: no (new) failures
-            1 a requirement failed, or nothing failed, but the agent is not certified (for example, no
-              turn was completed)
+            1 a requirement failed, or the agent is not certified for another reason
+              (for example, because no turn was completed)
            64 usage · 65 invalid suite, prompts, script or baseline · 66 file not found
            69 the target cannot be started · 70 internal error · 73/74 I/O
           130/143 interrupted: the report so far is printed and marked as partial";
@@ -103,11 +103,11 @@ pub struct Certify {
     /// Set an environment variable for the agent
     #[arg(long = "env", value_name = "K=V")]
     pub env: Vec<String>,
-    /// Start a mock model and set the agent's environment variables to its address, so that nothing
-    /// leaves this machine
+    /// Start a mock model and point the agent to it (ANTHROPIC_BASE_URL, OPENAI_BASE_URL, …), so
+    /// that nothing leaves this machine
     #[arg(long)]
     pub mock_llm: bool,
-    /// Use this script for the mock model [default: one that answers the prompts `certify:KEY`]
+    /// Use this script for the mock model [default: a script for the built-in prompts]
     #[arg(long, value_name = "FILE", requires = "mock_llm")]
     pub llm_script: Option<PathBuf>,
     /// Use a fresh copy of DIR as the agent's home directory for each case; `{home}` and
@@ -127,8 +127,8 @@ pub struct Certify {
     /// Run the I-th of N parts; `agentproto report merge` merges their reports
     #[arg(long, value_name = "I/N")]
     pub shard: Option<String>,
-    /// Run only these requirements (PT-11), sections (PT, or "prompt turn") or cases
-    /// (comma-separated). With --selftest: ids of mutants, variants or requirements, or the name of
+    /// Run only these requirements (PT-11), prefixes of their ids (PT), sections ("prompt turn") or
+    /// cases (comma-separated). With --selftest: ids of mutants, variants or requirements, or the name of
     /// a mock (`acp`) for all of its mutants
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub only: Vec<String>,
@@ -162,7 +162,7 @@ pub struct Certify {
     #[arg(long, value_name = "WHEN", default_value_t = Sandboxing::Auto, value_parser = values(Sandboxing::ALL))]
     pub sandbox: Sandboxing,
     /// Confirm install, setup and login of a bundle in advance
-    #[arg(long)]
+    #[arg(long, short = 'y')]
     pub yes: bool,
     /// The agent's command line
     #[arg(last = true, value_name = "CMD")]
@@ -320,13 +320,11 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
     if report.not_started.is_some() {
         return Ok(exit::UNAVAILABLE);
     }
-    let whole = !report.selection && report.shard.is_none();
-    let nothing_failed = report.summary.fail == 0;
     Ok(match report.has_new_failures() {
         true => exit::FINDINGS,
         false if report.never_answered.is_some() => exit::UNAVAILABLE,
-        // Nothing failed, but nothing is certified: a script must not take this for success.
-        false if whole && nothing_failed && !report.summary.certified => exit::FINDINGS,
+        // Nothing failed, but the agent is not certified: a script must not take this for success.
+        false if certify::fails_without_failure(&report) => exit::FINDINGS,
         false => exit::CLEAN,
     })
 }
@@ -436,11 +434,9 @@ fn only(words: &[String], suites: &[Suite]) -> Result<Selection, Failure> {
         let what = format!("no requirement, section or case of {names} matches `{word}`");
         Failure::new(exit::USAGE, what).hint(match unknown.closest {
             Some(meant) => format!("did you mean `{meant}`?"),
-            None => {
-                "`agentproto coverage` lists every requirement; `--only PT` selects a section, \
-                     `--only PT-11` a requirement"
-                    .to_owned()
-            }
+            None => "`agentproto coverage` lists every requirement; `--only PT-11` selects one, \
+                     `--only PT` all whose id starts with PT"
+                .to_owned(),
         })
     })
 }
@@ -475,7 +471,7 @@ pub(super) fn suite(name: &str) -> Result<Suite, Failure> {
                 None => {
                     let names: Vec<&str> = suite::names().collect();
                     failure.hint(format!(
-                        "known suites: {}; to use a file, give its path with .yaml",
+                        "known suites: {}; to use a file, give a path that ends in .yaml",
                         names.join(", ")
                     ))
                 }
@@ -539,7 +535,12 @@ fn bundle(
     workspace: &RunDirectory,
 ) -> Result<Arc<BundleTarget>, Failure> {
     let home = runtime::home::Home::from_env()?;
-    let bundle = Bundle::discover(&named.to_string_lossy(), &args.adapters, &home)?;
+    let bundle = Bundle::discover_kind(
+        &named.to_string_lossy(),
+        TargetKind::Agent,
+        &args.adapters,
+        &home,
+    )?;
     let options = pairs(&args.options, "--option takes ID=VALUE")?;
     let options = options
         .into_iter()

@@ -21,7 +21,7 @@ pub struct Coverage {
     /// List only requirements of this spec or suite, for example `AIP-45` or `acp`
     #[arg(long, value_name = "SPEC")]
     pub spec: Option<String>,
-    /// List only requirements that nothing proves, with the reason
+    /// List only requirements that no test of agentproto covers, with the reason
     #[arg(long)]
     pub gaps: bool,
     #[command(flatten)]
@@ -306,20 +306,20 @@ pub(super) fn explain(name: &str, output: Output, out: &mut dyn Write) -> Result
     Ok(true)
 }
 
-/// The section of a page that says what proves a requirement.
+/// The section of a page that says how agentproto itself is tested for a requirement.
 fn proven_by(proofs: &[Proof], gap: impl FnOnce() -> String) -> String {
-    let mut section = "\n## Proven by\n\n".to_owned();
+    let mut section = "\n## Tests of agentproto\n\n".to_owned();
     for proof in proofs {
         let what = match proof.kind {
-            "rule" => "mutants that only this lint rule finds",
-            "check" => "mutants of the mock tool that this AOI rule finds",
-            "test" => "a test of agentproto itself",
-            _ => "mutants of the mock agents and hosts that this requirement of a suite finds",
+            "rule" => "finds manifests with this defect",
+            "check" => "finds mock tools with this defect",
+            "test" => "tests agentproto itself",
+            _ => "finds mock agents or hosts with this defect",
         };
-        section.push_str(&format!("- {} `{}`: {what}\n", proof.kind, proof.proof));
+        section.push_str(&format!("- {} `{}` {what}\n", proof.kind, proof.proof));
     }
     if proofs.is_empty() {
-        section.push_str(&format!("Nothing: {}.\n", gap()));
+        section.push_str(&format!("None: {}.\n", gap()));
     }
     section
 }
@@ -427,8 +427,8 @@ fn human(rows: &[Row], totals: &[Total], out: &mut dyn Write) -> std::io::Result
             writeln!(out, "\n{} · {}", row.spec, row.section)?;
         }
         let status = match row.proofs.is_empty() {
-            true => format!("not proven: {}", row.gap()),
-            false => format!("proven by {}", row.proven_by().join(", ")),
+            true => format!("not tested: {}", row.gap()),
+            false => format!("tested by {}", row.proven_by().join(", ")),
         };
         writeln!(
             out,
@@ -443,7 +443,7 @@ fn human(rows: &[Row], totals: &[Total], out: &mut dyn Write) -> std::io::Result
     writeln!(
         out,
         "\n{:<14}{:>13}{:>8}{:>11}{:>6} │{kinds}",
-        "spec", "requirements", "proven", "explained", "open"
+        "spec", "requirements", "tested", "explained", "open"
     )?;
     for total in totals {
         let kinds = total.kinds.map(|number| format!("{number:>8}")).concat();
@@ -458,8 +458,9 @@ fn human(rows: &[Row], totals: &[Total], out: &mut dyn Write) -> std::io::Result
     };
     writeln!(
         out,
-        "\n{} of {} requirements are proven by mutants and tests. A requirement may have proofs of \
-         several kinds.",
+        "\n{} of {} requirements are tested: agentproto finds mocks with the defect, or its own tests \
+         cover them.\nexplained: not tested, for a given reason; open: not tested, without a reason. \
+         The last columns count the kinds of tests; a requirement may have several.",
         all.proven, all.all
     )
 }

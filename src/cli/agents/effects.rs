@@ -43,10 +43,11 @@ impl Destructive {
         if let Some(expected) = self.confirm_count
             && expected != count
         {
-            let message = format!("nothing was changed: {count} would be affected, not {expected}");
+            let items = agentproto_text::count(count, "item", "items");
+            let message = format!("nothing was changed: {items} would be deleted, not {expected}");
             return Err(Failure::new(exit::DATA, message)
                 .typed("count_differs")
-                .hint("`--dry-run` lists what would be affected"));
+                .hint("`--dry-run` lists what would be deleted"));
         }
         match self.confirm {
             true => Ok(()),

@@ -11,14 +11,15 @@ use crate::cli::{Outcome, io_failure};
 use crate::exit;
 use agentproto_report::aoi::{Emitter, object};
 use agentproto_report::event::EventType;
-use agentproto_runtime::bundle::Bundle;
+use agentproto_runtime::bundle::{Bundle, TargetKind};
 use agentproto_runtime::command::CommandLine;
 use agentproto_runtime::home::Home;
 use agentproto_runtime::{Code, Error};
 
 #[derive(Subcommand, Debug)]
 pub enum ExportAction {
-    /// Print the runtime definition of an ACP agent for Open Design
+    /// Print the runtime definition of an ACP agent for Open Design, an
+    /// application that runs agents over ACP
     OpenDesign(OpenDesign),
 }
 
@@ -45,7 +46,12 @@ pub enum ExportOutput {
 pub fn run(action: &ExportAction, out: &mut dyn Write) -> Outcome {
     let ExportAction::OpenDesign(args) = action;
     let started = Instant::now();
-    let bundle = Bundle::discover(&args.target, &args.adapters, &Home::from_env()?)?;
+    let bundle = Bundle::discover_kind(
+        &args.target,
+        TargetKind::Agent,
+        &args.adapters,
+        &Home::from_env()?,
+    )?;
     let definition = Definition::new(&bundle)?;
     match args.output {
         ExportOutput::Ts => out.write_all(definition.typescript().as_bytes()),

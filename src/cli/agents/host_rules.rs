@@ -60,12 +60,7 @@ impl RuleResults<'_> {
         let bundle = &self.ctx.bundle;
         let errors = validate::errors(&bundle.manifest, &[]);
         if errors.is_empty() {
-            self.add(
-                &host::MANIFEST_INVALID,
-                bundle.root(),
-                true,
-                "it has no errors",
-            );
+            self.add(&host::MANIFEST_INVALID, bundle.root(), true, "no errors");
         }
         for finding in errors {
             self.verdicts.push(RuleResult {
@@ -160,7 +155,7 @@ pub async fn check(ctx: &Context, isolated: Result<(), String>) -> Result<Vec<Ru
     }
     if let Some(auth) = common.auth() {
         let text = match &isolated {
-            Ok(()) => "the agent gets only declared variables, and commands that are run for it do not get its secrets"
+            Ok(()) => "the agent gets only declared variables, and commands that it runs through agentproto do not get its secrets"
                 .to_owned(),
             Err(why) => format!("its environment, which contains secrets, cannot be isolated: {why}"),
         };

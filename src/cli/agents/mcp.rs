@@ -35,7 +35,7 @@ pub struct Mcp {
     /// directory that contains one
     #[arg(long, value_name = "TARGET", conflicts_with_all = ["own", "aliases"])]
     pub bundle: Vec<String>,
-    /// Continue even if the manifest of a bundle is invalid
+    /// Use manifests that have errors
     #[arg(long, requires = "bundle")]
     pub allow_invalid: bool,
 }

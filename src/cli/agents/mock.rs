@@ -140,7 +140,7 @@ fn lookup_failure(error: LookupError) -> Failure {
             match (closest, what) {
                 (Some(meant), _) => failure.hint(format!("did you mean `{meant}`?")),
                 (None, "scenario") => failure.hint(
-                    "`agentproto mock --list` lists all scenarios; to use a file, give its path with .yaml",
+                    "`agentproto mock --list` lists all scenarios; to use a file, give a path that ends in .yaml",
                 ),
                 (None, _) => failure.hint("`agentproto mock --list` lists them all"),
             }

@@ -67,7 +67,7 @@ pub enum Command {
     Coverage(Deferred<coverage::Coverage>),
     /// Run one turn of the agent that a manifest describes
     Run(Deferred<run::Run>),
-    /// Call a tool of the bundle that a CLI.md describes, or list its commands
+    /// Call a command of the tool that a CLI.md describes, or list its commands
     Call(Deferred<call::CallTool>),
     /// Install the program that a bundle describes if it is missing, and check its version
     Install(Deferred<install::Install>),

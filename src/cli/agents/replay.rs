@@ -39,7 +39,7 @@ pub struct Replay {
     /// Replay the N-th process of the recording [default: 1]
     #[arg(long, value_name = "N", conflicts_with = "judge")]
     pub process: Option<usize>,
-    /// Check the recording with the checks of a suite that need only messages (monitors)
+    /// Check the recording with the monitors of a suite: the checks that need only messages
     #[arg(long = "check", alias = "judge", conflicts_with = "command")]
     pub judge: bool,
     /// Check with these suites: names or files [default: chosen by the protocol of the recording]

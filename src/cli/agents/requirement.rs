@@ -78,7 +78,7 @@ impl Page<'_> {
         }
         let violations = self.violations();
         if !violations.is_empty() {
-            page.push_str("\n## Known violations\n\n");
+            page.push_str("\n## Mocks with this defect\n\n");
             for violation in violations {
                 let defect = violation.defect.trim_end_matches('.');
                 page.push_str(&format!("- {defect} (`{}`)\n", violation.id));

@@ -56,7 +56,7 @@ pub struct Serve {
     /// Do not offer the built-in mock agents
     #[arg(long)]
     pub no_bundled: bool,
-    /// Also run manifests that have errors
+    /// Use manifests that have errors
     #[arg(long)]
     pub allow_invalid: bool,
     /// Maximum number of live sessions
@@ -68,8 +68,7 @@ pub struct Serve {
     /// Maximum number of open connections
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_connections: u32,
-    /// Maximum number of open connections per address that have not sent the token yet
-    /// [default: a quarter of --max-connections]
+    /// Maximum number of open connections without a token, per address [default: a quarter of --max-connections]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_unauthenticated: Option<u32>,
     /// Close sessions after this many seconds without a turn; 0 never closes them
@@ -404,7 +403,11 @@ impl<'w> ServeOutput<'w> {
             ServeOutput::Human { out, quiet } => {
                 if !*quiet {
                     writeln!(out, "agentproto is serving on {url}")?;
-                    writeln!(out, "  token: in {}", escape_line(&file.to_string_lossy()))?;
+                    writeln!(
+                        out,
+                        "  the token is in {}",
+                        escape_line(&file.to_string_lossy())
+                    )?;
                 }
                 if let Some(code) = link {
                     writeln!(

@@ -243,6 +243,18 @@ fn an_empty_selection_is_an_error() {
     }
 }
 
+/// The headline says NOT CERTIFIED, so the exit code must not be that of a success.
+#[test]
+fn a_selection_fails_if_the_agent_does_not_speak_the_protocol() {
+    for only in ["PT-01", "PT"] {
+        let args = ["--only", only, "--timeout", "2", "--", "cat"];
+        let (output, report) = run(&args);
+        assert_eq!(report["summary"]["fail"], 0, "{report:#}");
+        assert_eq!(report["summary"]["certified"], false, "{report:#}");
+        assert_eq!(output.status.code(), Some(1), "{report:#}");
+    }
+}
+
 /// A chapter, a section, and a requirement that only monitors check.
 #[test]
 fn a_selection_accepts_chapters_sections_and_monitors() {

@@ -130,13 +130,40 @@ fn destructive_commands_need_confirmation() {
     assert_eq!(wrong.error()["code"], "COUNT_DIFFERS");
     let planned = forget(&["--dry-run"]);
     assert_eq!(planned.code, Some(0), "{}", planned.err);
-    let plans = planned.events();
-    let plans = plans.iter().filter(|event| event["type"] == "aoi:plan");
-    assert!(plans.count() >= 2, "{}", planned.out);
+    assert_eq!(plans(&planned), 1, "{}", planned.out);
     assert_eq!(bundle.audited("secret.forget"), 0);
     let done = forget(&["ALPHA_KEY", "--confirm", "--confirm-count", "1"]);
     assert_eq!(done.code, Some(0), "{}", done.err);
     assert_eq!(bundle.audited("secret.forget"), 1);
+}
+
+fn plans(ran: &Ran) -> usize {
+    let events = ran.events();
+    let plans = events.iter().filter(|event| event["type"] == "aoi:plan");
+    plans.count()
+}
+
+/// AOI-14.2-01, AOI-14.3-02: the dry run, the count and the deletion agree.
+#[test]
+fn only_stored_secrets_are_planned_and_counted() {
+    let bundle = Bundle::new();
+    let forget = |more: &[&str]| bundle.run(["auth", "forget"], more, "");
+    for stored in [0, 1] {
+        if stored == 1 {
+            assert_eq!(bundle.set("k", SECRET).code, Some(0));
+        }
+        let planned = forget(&["--dry-run"]);
+        assert_eq!(planned.code, Some(0), "{}", planned.err);
+        assert_eq!(plans(&planned), stored, "{}", planned.out);
+        let wrong = forget(&["--confirm", "--confirm-count", "7"]);
+        let said = wrong.error()["message"].to_string();
+        let counted = ["0 items would be deleted", "1 item would be deleted"][stored];
+        assert!(said.contains(counted), "{said}");
+        let count = stored.to_string();
+        let done = forget(&["--confirm", "--confirm-count", &count]);
+        assert_eq!(done.code, Some(0), "{}", done.err);
+        assert_eq!(bundle.audited("secret.forget"), stored);
+    }
 }
 
 /// AOI-14.2-01: a dry run does not even create a directory.

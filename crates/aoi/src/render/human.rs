@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use super::{RenderOptions, wording};
 use crate::isolation;
-use crate::model::{Characteristic, Finding, PairState, Report, Verdict};
+use crate::model::{Characteristic, CheckId, Finding, PairState, Report, Verdict};
 use agentproto_report::row;
 use agentproto_report::terminal::TerminalStyle;
 use agentproto_report::words::verdict_name;
@@ -92,6 +92,18 @@ pub fn render(report: &Report, options: &RenderOptions, out: &mut dyn Write) -> 
     writeln!(out, "{}", style.dim(&wording::timing(report)))
 }
 
+/// What a cell without a verdict means. With `--check`, most rules were not run.
+fn not_applicable(report: &Report) -> &'static str {
+    let was_run = |number| {
+        let of_check = |finding: &Finding| finding.check == CheckId::Number(number);
+        report.checks.iter().any(of_check)
+    };
+    match (1..=13).all(was_run) {
+        true => "not applicable",
+        false => "not checked or not applicable",
+    }
+}
+
 fn matrix(report: &Report, style: &TerminalStyle, out: &mut dyn Write) -> io::Result<()> {
     let rows = wording::rows(report);
     let shown: Vec<String> = rows
@@ -121,7 +133,7 @@ fn matrix(report: &Report, style: &TerminalStyle, out: &mut dyn Write) -> io::Re
         (PairState::Pass, "proven"),
         (PairState::Fail, "failing"),
         (PairState::Unproven, "unproven"),
-        (PairState::NotApplicable, "not applicable"),
+        (PairState::NotApplicable, not_applicable(report)),
     ];
     let legend = legend.map(|(pair, word)| format!("{} {word}", mark(style, pair)));
     writeln!(out, "\n  {}", legend.join("   "))?;

@@ -82,7 +82,7 @@ fn header(report: &Report, style: &TerminalStyle, out: &mut dyn Write) -> io::Re
             let requirements = count(s.requirements, "requirement", "requirements");
             let cases = count(s.cases, "case", "cases");
             match report.selection {
-                true => format!("{} (selected from {requirements}, {cases})", s.name),
+                true => format!("{} (only a part of its {requirements}, {cases})", s.name),
                 false => format!("{} ({requirements}, {cases})", s.name),
             }
         })
@@ -113,7 +113,7 @@ fn header(report: &Report, style: &TerminalStyle, out: &mut dyn Write) -> io::Re
     };
     writeln!(
         out,
-        "  rows     {} (one per requirement and case): {counts}{known}\n",
+        "  rows     {} (a row is one requirement in one case): {counts}{known}\n",
         report.results.len()
     )
 }
@@ -171,7 +171,7 @@ fn finding(
         _ => row.subject().into_owned(),
     };
     let level = match row.level {
-        Level::Info => "level INFO",
+        Level::Info => "not in the spec",
         level => level.as_str(),
     };
     writeln!(
@@ -329,7 +329,11 @@ fn evidence(style: &TerminalStyle, evidence: &Evidence, out: &mut dyn Write) -> 
     let label = format!("           {arrow} {:<4} ", evidence.line);
     let room = style.width.saturating_sub(label.chars().count()).max(20);
     let mark = evidence.mark.map(|(from, to)| from..to);
-    let (text, mark) = shorten(&escape_line(&evidence.text), mark, room * EVIDENCE_LINES);
+    let text = match evidence.text.trim() {
+        "" => "(blank line)".into(),
+        _ => escape_line(&evidence.text),
+    };
+    let (text, mark) = shorten(&text, mark, room * EVIDENCE_LINES);
     let indent = " ".repeat(label.chars().count());
     for (i, line) in chunks(&text, room).into_iter().enumerate() {
         let lead = if i == 0 { &label } else { &indent };

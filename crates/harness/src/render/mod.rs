@@ -35,6 +35,7 @@ use agentproto_report::files::{self, LoadError, WriteError};
 use agentproto_report::{Row, UnknownFormat, format, row};
 pub use merge::{MergeError, merge};
 pub use order::arrange;
+pub use words::fails_without_failure;
 
 /// Output format of a report.
 #[derive(

@@ -22,11 +22,9 @@ pub fn meaning(verdict: Verdict) -> &'static str {
         Verdict::Pass => "the requirement holds",
         Verdict::Fail => "a MUST requirement is violated",
         Verdict::Warn => "a requirement that is not a MUST is violated, or a MUST may be violated",
-        Verdict::Skip => "not run: a prompt, a login or the mock model is missing",
+        Verdict::Skip => "not run, for the reason given",
         Verdict::NotApplicable => "does not apply to this agent",
-        Verdict::NotVerified => {
-            "the case ran, but the agent did not do what the requirement is about"
-        }
+        Verdict::NotVerified => "no evidence for or against the requirement",
         Verdict::Error => "agentproto could not check this",
     }
 }
@@ -65,6 +63,12 @@ pub enum RunState {
     /// Like `Passed`, but nothing passed either.
     NothingTested,
     NotCertified,
+}
+
+/// Whether the headline is `NOT CERTIFIED` although nothing failed: the agent does not speak the
+/// protocol, or the run was not complete.
+pub fn fails_without_failure(report: &Report) -> bool {
+    report.summary.fail == 0 && RunState::of(report) == RunState::NotCertified
 }
 
 impl RunState {

@@ -24,6 +24,8 @@ const MAX_VIOLATIONS: usize = 5;
 /// The hint if the agent exited before the requirement could be checked.
 const EXIT_HINT: &str = "Find out why the agent exits: start it by hand, and send it the messages \
                          above.";
+/// The same without a message to send.
+const SILENT_EXIT_HINT: &str = "Find out why the agent exits: start it by hand.";
 
 /// The reason of a requirement that monitors check if no message was relevant to it.
 pub const NOT_EXERCISED: &str = "not observed in this run";
@@ -93,7 +95,13 @@ impl ResultCollector {
             if !matches!(verdict, Verdict::Fail | Verdict::Warn) {
                 row.hint = None;
             } else if decisive(id, &outcome).is_some_and(|violation| violation.is_exit) {
-                row.hint = Some(EXIT_HINT.to_owned());
+                let is_message =
+                    |e: &Evidence| e.direction == "to-agent" && !e.text.trim().is_empty();
+                let hint = match row.evidence.iter().any(is_message) {
+                    true => EXIT_HINT,
+                    false => SILENT_EXIT_HINT,
+                };
+                row.hint = Some(hint.to_owned());
             }
             if self.keep_transcripts && !outcome.transcript.is_empty() {
                 row.transcript = Some(file_name(&of.name, &case.id));
@@ -462,7 +470,7 @@ fn verdict_for(
         }
         None => (
             Verdict::NotVerified,
-            "the agent did nothing in this case that this requirement is about".to_owned(),
+            "the agent did nothing to which the requirement applies".to_owned(),
             Vec::new(),
         ),
     }

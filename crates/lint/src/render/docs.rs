@@ -69,9 +69,9 @@ fn example(example: &Example) -> String {
     }
     let language = if example.whole { "markdown" } else { "yaml" };
     let place = if example.whole {
-        format!("The whole file `{}`:", example.file)
+        format!("The whole file `{}/{}`:", example.bundle, example.file)
     } else {
-        format!("In `{}`:", example.file)
+        format!("In `{}/{}`:", example.bundle, example.file)
     };
     let text = example.text.trim_end_matches('\n');
     format!("{place}\n\n{}", block(language, text))

@@ -25,6 +25,8 @@ const MAX_EXCERPTS: usize = 100;
 const GUTTER: usize = 14;
 /// Indentation of the lines below a headline.
 const INDENT: &str = "  ";
+/// Maximum number of lines above a finding at which a related place is part of its excerpt.
+const MAX_LINES_ABOVE: u32 = 3;
 
 pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
     let findings = active_findings(report);
@@ -154,8 +156,12 @@ impl<'r> Painter<'r> {
         report: &Report,
         meta: &Meta,
     ) -> Result<String, fmt::Error> {
-        let (in_same_file, in_other_files): (Vec<&Related>, Vec<&Related>) =
-            finding.related.iter().partition(|r| r.file == finding.file);
+        // A place far above the finding gets its own excerpt below: readers look at the first one.
+        let is_marked = |place: &&Related| {
+            place.file == finding.file && place.start.line + MAX_LINES_ABOVE >= finding.start.line
+        };
+        let (marked, apart): (Vec<&Related>, Vec<&Related>) =
+            finding.related.iter().partition(is_marked);
         let mut text = self.headline(finding);
         if let Some(doc) = report.source(&finding.file) {
             let mut marks = vec![Mark {
@@ -163,7 +169,7 @@ impl<'r> Painter<'r> {
                 label: None,
                 primary: true,
             }];
-            marks.extend(in_same_file.iter().map(|place| Mark {
+            marks.extend(marked.iter().map(|place| Mark {
                 span: place.span,
                 label: Some(label(place)),
                 primary: false,
@@ -185,8 +191,8 @@ impl<'r> Painter<'r> {
             let title = lower_first(&escape_line(&fix.title));
             text.push_str(&self.labeled("fix", &format!("{title} ({flag})")));
         }
-        for place in in_other_files {
-            text.push_str(&self.related_in_other_file(place, report, meta)?);
+        for place in apart {
+            text.push_str(&self.related_place(place, report, meta)?);
         }
         let source = citation(finding.source, finding.rule.level);
         text.push_str(&self.labeled("source", &source));
@@ -229,8 +235,8 @@ impl<'r> Painter<'r> {
         Ok(drawn.to_owned())
     }
 
-    /// A related place in another file, with its own excerpt.
-    fn related_in_other_file(
+    /// A related place with its own excerpt.
+    fn related_place(
         &self,
         place: &Related,
         report: &Report,

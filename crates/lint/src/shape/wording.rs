@@ -316,6 +316,13 @@ fn list_help(ctx: &RuleContext<'_>, node: &Node) -> String {
     let shapes = shapes_for(ctx.doctype);
     let pointer = ctx.doc.pointer_of(node).unwrap_or_default();
     let list = shape_at(shapes, shapes.root, pointer.split('/').skip(1));
+    let takes_arguments = pointer
+        .rsplit('/')
+        .next()
+        .is_some_and(|name| name.contains("arg"));
+    if let Some(help) = arguments_help(node).filter(|_| takes_arguments) {
+        return help;
+    }
     let Some(item) = list.and_then(|list| shapes.get(list.items?)) else {
         return format!("write a list: `[{found}]`");
     };
@@ -340,6 +347,36 @@ fn list_help(ctx: &RuleContext<'_>, node: &Node) -> String {
             )
         }
         _ => format!("write a list: `[{found}]`"),
+    }
+}
+
+/// Help for a text of several words where a list of arguments is expected: each word becomes an
+/// item. Without this, the whole text would be one argument.
+fn arguments_help(node: &Node) -> Option<String> {
+    let text = node.as_str()?;
+    let words: Vec<&str> = text.split_whitespace().collect();
+    if words.len() < 2 {
+        return None;
+    }
+    let is_simple = text.len() <= 60 && !text.contains(['"', '\'', '\\', '`']);
+    if !is_simple {
+        return Some("write a list with one item per argument".to_owned());
+    }
+    let items: Vec<String> = words.into_iter().map(flow_item).collect();
+    let items = items.join(", ");
+    Some(format!("write one item per argument: `[{items}]`"))
+}
+
+/// A word as an item of a YAML list in brackets, with quotes unless it is certainly a string.
+fn flow_item(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=+".contains(c);
+    let starts = word.trim_start_matches('-').chars().next();
+    let is_text = starts.is_some_and(|c| c.is_ascii_alphabetic() || c == '/' || c == '_');
+    let is_keyword = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"]
+        .contains(&word.to_ascii_lowercase().as_str());
+    match is_text && !is_keyword && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("\"{word}\""),
     }
 }
 

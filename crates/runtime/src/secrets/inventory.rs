@@ -154,7 +154,7 @@ fn read(doc: &Document, items: &[Node]) -> Result<Inventory, Error> {
     let invalid = |node: &Node, what: &str| {
         let at = ManifestPosition::new(doc, node.span);
         Error::new(Code::ManifestInvalid, format!("{at}: {what} (AIP-19)"))
-            .hint("run `agentproto lint` to see what is wrong with the SECRETS.md")
+            .hint(crate::bundle::lint_hint(doc))
     };
     let mut out = Inventory::default();
     for item in items {

@@ -50,6 +50,23 @@ pub fn slug(ctx: &Context, slug: &str, to: &str) -> Result<Option<StoredValue>, 
     Ok(stored)
 }
 
+/// The slugs of these that are stored. Changes nothing, and reveals no value.
+pub async fn stored_slugs<'s>(ctx: &Context, slugs: &'s [String]) -> Result<Vec<&'s str>, Error> {
+    let store = SecretStore::new(&ctx.home);
+    if !store.exists()? {
+        return Ok(Vec::new());
+    }
+    keyring::unlock(ctx).await?;
+    let scope = scope(ctx)?;
+    let mut stored = Vec::new();
+    for slug in slugs {
+        if store.find(&scope, ValueKind::Slug, slug)?.is_some() {
+            stored.push(slug.as_str());
+        }
+    }
+    Ok(stored)
+}
+
 /// Removes a slug, for this workspace and for all. Returns whether it existed.
 pub fn forget_slug(ctx: &Context, slug: &str) -> Result<bool, Error> {
     let existed = SecretStore::new(&ctx.home).remove(&scope(ctx)?, ValueKind::Slug, slug)?;

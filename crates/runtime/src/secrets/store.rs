@@ -149,6 +149,11 @@ impl SecretStore {
         self.write(&entries)
     }
 
+    /// Whether a value was ever stored.
+    pub fn exists(&self) -> Result<bool, Error> {
+        Ok(self.home.read(FILE)?.is_some())
+    }
+
     fn read(&self) -> Result<Entries, Error> {
         let Some(bytes) = self.home.read(FILE)? else {
             return Ok(Entries::new());

@@ -326,7 +326,7 @@ fn required(ctx: &Context, open: &[&StepDefinition]) -> Error {
     );
     Error::new(Code::SetupRequired, what)
         .hint(format!(
-            "run `agentproto setup {}` in a terminal, or with `--answers FILE`",
+            "run `agentproto setup {}` in a terminal, or with `--answers FILE`; `--yes` runs the steps that need no answer",
             ctx.bundle.dir.display()
         ))
         .details(json!({ "pending": pending }))

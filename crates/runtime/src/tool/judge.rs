@@ -111,6 +111,7 @@ impl ToolBundle {
             }
             meaning => {
                 let how = match ran.exit.status.code() {
+                    Some(code) if meaning == "error" => format!("failed with exit code {code}"),
                     Some(code) => format!("failed with exit code {code} ({meaning})"),
                     None => format!("was killed by signal {}", code - 128),
                 };

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::bundle::Bundle;
+use crate::bundle::{Bundle, TargetKind};
 use crate::error::{Code, Error};
 use crate::home::Home;
 use agentproto_manifest::{Disk, Doctype, Workspace};
@@ -27,7 +27,7 @@ impl Target {
                 tool: Some(tool),
             });
         }
-        let mut bundle = Bundle::discover(target, adapters, home)?;
+        let mut bundle = Bundle::discover_kind(target, TargetKind::Tool, adapters, home)?;
         // A directory may describe both an agent and a tool.
         let beside = bundle.dir.join("CLI.md");
         if !is_cli(&bundle) && beside.is_file() {

@@ -14,14 +14,7 @@ pub fn egress(entries: Vec<ClauseValue<String>>, draft: &mut Draft) -> Vec<(Clau
                 let why = format!("{why}; `network.egress` takes only host names and globs");
                 draft.unenforceable.push((clause, why));
             }
-            None => {
-                if value.bytes().all(|b| matches!(b, b'*' | b'.')) {
-                    draft
-                        .notes
-                        .push((clause.clone(), "every host can be reached".to_owned()));
-                }
-                out.push((clause, value));
-            }
+            None => out.push((clause, value)),
         }
     }
     out

@@ -530,17 +530,13 @@ impl<'d> Protector<'d> {
     /// Describes what was protected.
     fn finish(self) {
         let mut parts = Vec::new();
-        for (what, paths) in [
-            ("read-only", &self.kept),
-            ("cannot be created", &self.reserved),
-        ] {
-            for (dir, names) in by_directory(paths) {
-                parts.push(format!(
-                    "{what} in `{}`: {}",
-                    dir.display(),
-                    names.join(", ")
-                ));
-            }
+        for (dir, names) in by_directory(&self.kept) {
+            let (names, dir) = (names.join(", "), dir.display());
+            parts.push(format!("{names} in `{dir}` cannot be changed"));
+        }
+        for (dir, names) in by_directory(&self.reserved) {
+            let (names, dir) = (names.join(", "), dir.display());
+            parts.push(format!("{names} cannot be created in `{dir}`"));
         }
         if !parts.is_empty() {
             let by = parts.join("; ");

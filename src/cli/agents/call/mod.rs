@@ -65,7 +65,7 @@ pub struct CallTool {
     /// Look up adapters in DIR first
     #[arg(long, value_name = "DIR")]
     pub adapters: Vec<PathBuf>,
-    /// Continue even if the manifest is invalid
+    /// Use a manifest that has errors
     #[arg(long)]
     pub allow_invalid: bool,
     /// Also install programs without a SHA-256
@@ -76,7 +76,8 @@ pub struct CallTool {
     /// Output format: the tool's own output, the result as JSON, or events
     #[arg(long, short = 'o', alias = "format", value_enum, default_value_t = Output::Text)]
     pub output: Output,
-    /// Tool to call, its command, and its inputs
+    /// Name, directory, CLI.md or TOOL.md of the tool; then the words of a command, and its inputs
+    /// as options
     #[arg(
         required = true,
         num_args = 1..,

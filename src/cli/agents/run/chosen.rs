@@ -51,5 +51,5 @@ pub fn mcp_server_json(given: &str) -> Result<Value, Error> {
         true => given.to_owned(),
         false => std::fs::read_to_string(given).map_err(|e| invalid(e.to_string()))?,
     };
-    serde_json::from_str(&text).map_err(|e| invalid(e.to_string()))
+    serde_json::from_str(&text).map_err(|e| invalid(format!("invalid JSON: {e}")))
 }

@@ -31,7 +31,7 @@ use agentproto_runtime::agent::{Agent, AgentOptions};
 use agentproto_runtime::arm::permissions::{
     ALL_OTHER_TOOLS, Answer, Decision, PermissionRule, Permissions,
 };
-use agentproto_runtime::bundle::Bundle;
+use agentproto_runtime::bundle::{Bundle, TargetKind};
 use agentproto_runtime::choices::Strategy;
 use agentproto_runtime::context::{Context, ContextOptions, SandboxSettings, Sandboxing};
 use agentproto_runtime::continuation::{Exchange, with_history};
@@ -114,7 +114,7 @@ pub struct Run {
     /// Also install programs without a SHA-256
     #[arg(long)]
     pub allow_unverified: bool,
-    /// Run a manifest that has errors
+    /// Use a manifest that has errors
     #[arg(long)]
     pub allow_invalid: bool,
     /// Maximum number of seconds for the agent's handshake
@@ -494,7 +494,7 @@ fn history(args: &Run) -> Result<Vec<Exchange>, Error> {
 
 fn load(args: &Run, sandbox: SandboxSettings, observer: Arc<dyn Observer>) -> Result<Agent, Error> {
     let home = Home::from_env()?;
-    let bundle = Bundle::discover(&args.target, &args.adapters, &home)?;
+    let bundle = Bundle::discover_kind(&args.target, TargetKind::Agent, &args.adapters, &home)?;
     let context = Context::new(
         bundle,
         ContextOptions {

@@ -262,8 +262,8 @@ fn check_command(
         Some(command) if !is_read_only(session, command) => {
             reporter.skip(
                 rule,
-                "invalid arguments are tried only on read-only commands; set `read_only: true` for it in \
-                 the probe file",
+                "invalid arguments are tried only on read-only commands; if the command is one, set \
+                 `read_only: true` for it in the probe file",
             );
         }
         Some(_) => reporter.not_verified(rule, "no invalid usage of the command was run"),

@@ -40,7 +40,7 @@ pub(super) fn default_in_supported<'d>(ctx: &RuleContext<'d>, default: &'d Node,
             &CONT_DEFAULT_IN_SUPPORTED,
             default,
             format!(
-                "the default `{name}` is not in `continuation.supported`, so hosts must refuse it"
+                "the default `{name}` is not in `continuation.supported`, so hosts must not use it"
             ),
         )
         .help(format!(

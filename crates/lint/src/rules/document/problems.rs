@@ -422,7 +422,11 @@ fn yaml11<'d>(place: Option<Location<'d>>, text: &str, span: Span, rest: &str) -
     let is_text = match &place {
         Some(Location::Value(node)) => node.as_str().is_some(),
         Some(Location::Key(entry)) => entry.key_kind == KeyKind::Str,
-        _ => false,
+        // The value of a duplicate key is not in the tree. All digits: an octal number in YAML 1.1.
+        _ => !text
+            .trim_start_matches(['+', '-'])
+            .bytes()
+            .all(|b| b.is_ascii_digit()),
     };
     let here = place.unwrap_or(Location::Bytes(span));
     if !is_text {

@@ -41,8 +41,10 @@ fn bad_id<'d>(ctx: &RuleContext<'d>, violation: &SchemaViolation<'d>) {
     let corrected = corrected_id(id, pattern);
     let help = match &corrected {
         Some(corrected) => format!("write `{corrected}`"),
-        None if scoped => "write `@owner/slug` in lower case, for example `@acme/build-box`".to_owned(),
-        None => "use two or more lower-case letters, digits and dashes, starting with a letter, for example `my-tool`".to_owned(),
+        None if scoped => {
+            "write `@owner/slug` in lower case, for example `@acme/build-box`".to_owned()
+        }
+        None => id_form(pattern),
     };
     let fix = corrected.and_then(|corrected| {
         let edits = edits::set_scalar(ctx.doc, violation.node, &corrected)?;
@@ -52,11 +54,33 @@ fn bad_id<'d>(ctx: &RuleContext<'d>, violation: &SchemaViolation<'d>) {
     ctx.report(with_fix(draft, fix));
 }
 
+/// The form that a pattern requires, as help.
+fn id_form(pattern: &str) -> String {
+    let (most, characters) = match has_dots(pattern) {
+        true => (80, "lower-case letters, digits, dashes and dots"),
+        false => (64, "lower-case letters, digits and dashes"),
+    };
+    let start = match starts_with_letter(pattern) {
+        true => ", starting with a letter",
+        false => "",
+    };
+    format!("use 2 to {most} {characters}{start}, for example `my-tool`")
+}
+
+/// Only the id of a tool may contain dots.
+fn has_dots(pattern: &str) -> bool {
+    pattern.contains("0-9.")
+}
+
+/// Only the id of an operator must not start with a digit.
+fn starts_with_letter(pattern: &str) -> bool {
+    !pattern.starts_with("^[a-z0-9]")
+}
+
 /// What is wrong with an id, as the end of a sentence: `contains upper-case letters`.
 pub fn id_problem(id: &str, pattern: &str) -> String {
     let edges = |c: char| c == '-' || c == '.';
-    // Only the id of a tool may contain dots.
-    let dots = pattern.contains("0-9.");
+    let dots = has_dots(pattern);
     let legal =
         |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || (dots && c == '.');
     let named = |c: char| c.is_ascii_uppercase() || c.is_whitespace() || c == '_';
@@ -89,7 +113,7 @@ pub fn id_problem(id: &str, pattern: &str) -> String {
         "starts or ends with a dash or a dot"
     } else if id.len() < 2 {
         "is too short"
-    } else if id.starts_with(|c: char| c.is_ascii_digit()) && !pattern.starts_with("^[a-z0-9]") {
+    } else if id.starts_with(|c: char| c.is_ascii_digit()) && starts_with_letter(pattern) {
         "starts with a digit"
     } else {
         "is too long"

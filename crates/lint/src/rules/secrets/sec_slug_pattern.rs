@@ -44,7 +44,7 @@ fn slug_pattern<'d>(v: &SchemaViolation<'d>) -> FindingDraft<'d> {
     let help = if is_plain {
         format!("write `{near}`")
     } else {
-        "use 2 to 80 lower-case letters, digits and dashes, with at most one group: `group/name`"
+        "use 2 to 80 lower-case letters, digits and dashes; one group may precede the name: `group/name`"
             .to_owned()
     };
     let message = format!("the slug `{}` {}", truncate(text, 60), problem(text));
