@@ -50,7 +50,7 @@ fn confinement(policy: &Policy, leftovers: &mut Vec<Raw>) -> Confinement {
     let mut tree = Tree::default();
     tree.add("/proc", MountKind::Proc);
     let size = policy.private_size;
-    // A size of zero would mean that there is no limit.
+    // The kernel does not limit a size of zero.
     let shared = size.max(SMALLEST);
     tree.add("/dev", MountKind::Dev { size: shared });
     let private = |exec| match size {

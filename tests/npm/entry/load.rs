@@ -135,7 +135,7 @@ fn typescript_is_used_where_node_can_load_it() {
         "{}",
         ran.err
     );
-    // Without Node, too.
+    // The same applies if Node is not installed.
     let path = tempfile::tempdir().expect("a directory");
     let mut call = aviary.command(&["call", "--output", "json", "../bird", "say", "--arg", "x"]);
     let output = call.env("PATH", path.path()).output().expect("it runs");

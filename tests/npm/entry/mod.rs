@@ -6,6 +6,7 @@ mod login;
 mod output;
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -237,5 +238,53 @@ fn the_hooks_of_a_module_are_used() {
     assert!(status.out.contains("32472144000"), "{}", status.out);
     let expired = aviary.call("say", "expired").exits(77).json();
     assert_eq!(expired["meaning"], "auth_required");
+    aviary.nothing_is_left();
+}
+
+/// The MCP server uses the same hooks.
+#[test]
+#[ignore = "needs node"]
+fn the_hooks_are_used_for_an_mcp_client() {
+    let aviary = Aviary::plain(
+        "export default defineCli({ ...bird, parseOutput: ({ stdout }) => stdout === 'bad' ?
+           { ok: false, error: { code: 'stale', message: 'too old', retryable: true } } :
+           { ok: true, value: { words: stdout.split(' ') } } });",
+    );
+    let mut server = aviary.command(&["mcp", "--bundle", "../bird"]);
+    let server = server.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut server = server.spawn().expect("started");
+    let mut input = server.stdin.take().expect("stdin");
+    let mut output = BufReader::new(server.stdout.take().expect("stdout"));
+    let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {},
+        "clientInfo": { "name": "test", "version": "1" } });
+    let call = |arg: &str| json!({ "name": "bird_say", "arguments": { "arg": arg } });
+    let mut request = |method: &str, params: Value| {
+        let line = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        writeln!(input, "{line}").expect("written");
+        let mut answer = String::new();
+        output.read_line(&mut answer).expect("a line");
+        let answer: Value = serde_json::from_str(&answer).expect("JSON");
+        if method == "initialize" {
+            let done = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+            writeln!(input, "{done}").expect("written");
+        }
+        answer["result"].clone()
+    };
+    request("initialize", hello);
+    let good = request("tools/call", call("a b"));
+    assert_eq!(
+        good["structuredContent"],
+        json!({ "words": ["a", "b"] }),
+        "{good}"
+    );
+    let bad = request("tools/call", call("bad"));
+    assert_eq!(bad["isError"], true, "{bad}");
+    let text = bad["content"][0]["text"].as_str().unwrap_or_default();
+    assert!(
+        text.contains("too old") && text.contains("retryable"),
+        "{text}"
+    );
+    drop(input);
+    assert!(server.wait().expect("an exit").success());
     aviary.nothing_is_left();
 }

@@ -462,3 +462,20 @@ async fn defining_runs_nothing_and_does_not_widen_the_sandbox() {
     assert_eq!(runs.load(SeqCst), 1);
     assert!(!host.aviary.at("work/made").exists());
 }
+
+/// A module decides about later calls and logins, so a tool that can write in its bundle cannot
+/// create or change it.
+#[test]
+fn a_tool_cannot_write_the_module_of_its_bundle() {
+    let host = Host::new("");
+    let write = |name: &str| {
+        let words = ["run", "any", "--verb", "write", "--arg", name];
+        let target = ["--cwd", "../bird", "../bird"];
+        host.aviary.call(&[&target[..], &words].concat()).code
+    };
+    assert_eq!(write("made"), 0);
+    for name in ["cli.mjs", "cli.ts"] {
+        assert_ne!(write(name), 0);
+        assert!(!host.aviary.at("bird").join(name).exists(), "{name}");
+    }
+}
