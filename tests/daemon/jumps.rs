@@ -127,6 +127,7 @@ fn year(time: &Value) -> i64 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn setting_the_clock_does_not_affect_live_sessions() {
+    agentproto_suites::proves!("A46-REF-02");
     let hand = Hand::default();
     let near = near(TempDir::new().expect("a directory"), &hand).await;
     let first = spawned(&near);

@@ -124,6 +124,7 @@ fn noise_on_stdout_fails_the_transport_requirements() {
 
 #[test]
 fn an_agent_of_another_protocol_fails() {
+    agentproto_suites::proves!("A44-CONF-01", "A44-CONF-03", "A45-CONF-03");
     let own = env!("CARGO_BIN_EXE_agentproto");
     let (output, report) = run(&[
         "--only",
