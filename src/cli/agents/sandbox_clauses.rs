@@ -72,7 +72,14 @@ impl View<'_> {
         let texts: Vec<String> = self
             .assessments
             .iter()
-            .map(|a| escape_line(&a.clause.text).into_owned())
+            .map(|a| {
+                let text = escape_line(&a.clause.text);
+                // What agentproto adds has no place in the manifest.
+                match a.clause.pointer.is_empty() {
+                    true => format!("built in: {text}"),
+                    false => text.into_owned(),
+                }
+            })
             .collect();
         let width = texts.iter().map(|t| t.chars().count()).max().unwrap_or(0);
         let width = width.min(48);
