@@ -118,7 +118,7 @@ fn a_missing_target_gets_a_hint_for_its_command() {
         let output = command.env("AGENTPROTO_HOME", &home).output();
         output.expect("it runs").into()
     };
-    dir.write("empty/README.md", "");
+    dir.write("empty/README.md", "---\ntitle: A page\n---\n");
     let agent = "pass an AGENT-CLI.md, or a directory that contains one";
     let tool = "pass a CLI.md, a TOOL.md, or a directory that contains a CLI.md";
     for (args, expected) in [

@@ -77,9 +77,9 @@ fn help_for_a_list_of_arguments_has_one_item_per_argument() {
     ] {
         let dir = Dir::heron();
         let text = dir.read(MANIFEST);
-        assert!(!text.contains("\nbin_args:"), "{text}");
-        let fields = format!("---\nbin_args: {given}\n");
-        dir.write("other/AGENT-CLI.md", &text.replacen("---\n", &fields, 1));
+        assert!(text.contains("\nbin_args: [acp]\n"), "{text}");
+        let field = format!("bin_args: {given}");
+        dir.write("other/AGENT-CLI.md", &text.replace("bin_args: [acp]", &field));
         let ran = dir.lint(&["other", "--select", "fm-type"]).exits(1);
         assert!(ran.out.contains(expected), "{}", ran.out);
     }
