@@ -79,7 +79,10 @@ fn help_for_a_list_of_arguments_has_one_item_per_argument() {
         let text = dir.read(MANIFEST);
         assert!(text.contains("\nbin_args: [acp]\n"), "{text}");
         let field = format!("bin_args: {given}");
-        dir.write("other/AGENT-CLI.md", &text.replace("bin_args: [acp]", &field));
+        dir.write(
+            "other/AGENT-CLI.md",
+            &text.replace("bin_args: [acp]", &field),
+        );
         let ran = dir.lint(&["other", "--select", "fm-type"]).exits(1);
         assert!(ran.out.contains(expected), "{}", ran.out);
     }
