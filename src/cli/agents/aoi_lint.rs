@@ -186,6 +186,7 @@ pub fn run(args: &AoiLint, global: &Global, out: &mut dyn Write) -> Outcome {
         color: terminal::color(global),
         unicode: terminal::unicode(),
         width: terminal::width(),
+        selection: !args.check.is_empty(),
         ..aoi_lint::RenderOptions::default()
     };
     if let Some(before) = &before {

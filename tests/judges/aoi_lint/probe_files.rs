@@ -369,6 +369,11 @@ fn a_command_missing_from_the_file_is_unproven() {
     assert_eq!(report["matrix"]["search"]["Typed"], "pass");
     assert_eq!(report["summary"]["pairs_unproven"], 1);
     let ran = dir.lint(&["--check", "2,8"]).exits(0);
+    assert!(
+        ran.out.contains("not checked or not applicable"),
+        "{}",
+        ran.out
+    );
     for part in ["  add ", "the probe file does not probe it", "(add)"] {
         assert!(ran.out.contains(part), "{part}\n{}", ran.out);
     }

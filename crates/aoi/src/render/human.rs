@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use super::{RenderOptions, wording};
 use crate::isolation;
-use crate::model::{Characteristic, CheckId, Finding, PairState, Report, Verdict};
+use crate::model::{Characteristic, Finding, PairState, Report, Verdict};
 use agentproto_report::row;
 use agentproto_report::terminal::TerminalStyle;
 use agentproto_report::words::verdict_name;
@@ -35,7 +35,7 @@ pub fn render(report: &Report, options: &RenderOptions, out: &mut dyn Write) -> 
             "The run was interrupted. The results below are incomplete, and no cell of the matrix is proven.\n"
         )?;
     }
-    matrix(report, &style, out)?;
+    matrix(report, options, &style, out)?;
     for (verdict, _) in row::HEADINGS {
         for row in row::new_first(&report.checks, verdict) {
             finding(row, &style, out)?;
@@ -92,19 +92,12 @@ pub fn render(report: &Report, options: &RenderOptions, out: &mut dyn Write) -> 
     writeln!(out, "{}", style.dim(&wording::timing(report)))
 }
 
-/// What a cell without a verdict means. With `--check`, most rules were not run.
-fn not_applicable(report: &Report) -> &'static str {
-    let was_run = |number| {
-        let of_check = |finding: &Finding| finding.check == CheckId::Number(number);
-        report.checks.iter().any(of_check)
-    };
-    match (1..=13).all(was_run) {
-        true => "not applicable",
-        false => "not checked or not applicable",
-    }
-}
-
-fn matrix(report: &Report, style: &TerminalStyle, out: &mut dyn Write) -> io::Result<()> {
+fn matrix(
+    report: &Report,
+    options: &RenderOptions,
+    style: &TerminalStyle,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let rows = wording::rows(report);
     let shown: Vec<String> = rows
         .iter()
@@ -129,11 +122,15 @@ fn matrix(report: &Report, style: &TerminalStyle, out: &mut dyn Write) -> io::Re
         }
         writeln!(out, "{}", line.trim_end())?;
     }
+    let not_applicable = match options.selection {
+        true => "not checked or not applicable",
+        false => "not applicable",
+    };
     let legend = [
         (PairState::Pass, "proven"),
         (PairState::Fail, "failing"),
         (PairState::Unproven, "unproven"),
-        (PairState::NotApplicable, not_applicable(report)),
+        (PairState::NotApplicable, not_applicable),
     ];
     let legend = legend.map(|(pair, word)| format!("{} {word}", mark(style, pair)));
     writeln!(out, "\n  {}", legend.join("   "))?;

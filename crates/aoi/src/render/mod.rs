@@ -113,6 +113,8 @@ pub struct RenderOptions {
     pub badge: Option<String>,
     /// Value of `ok` in the machine-mode summary.
     pub ok: bool,
+    /// Whether only some of the checks were run.
+    pub selection: bool,
 }
 
 impl Default for RenderOptions {
@@ -123,6 +125,7 @@ impl Default for RenderOptions {
             width: 100,
             fixed: Vec::new(),
             badge: None,
+            selection: false,
             ok: true,
         }
     }
