@@ -134,7 +134,7 @@ fn sockets_of_disconnected_readers_are_closed() {
     };
     let before = open();
     let readers: Vec<Stream> = (0..50).map(|_| host.stream(&id, "", "")).collect();
-    assert!(open() >= before + 50);
+    eventually("all readers are connected", || open() >= before + 50);
     drop(readers);
     // The host notices on the next write: an event, or the keep-alive every 25 seconds.
     eventually("their sockets are closed", || {

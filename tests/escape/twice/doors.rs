@@ -184,7 +184,14 @@ impl<'w> Opened<'w> {
     fn sandbox(&self, steps: &str) -> Ran {
         let mut command = self.world.command(&binary());
         command
-            .args(["sandbox", "run", "--timeout", "30", "--backend"])
+            .args([
+                "sandbox",
+                "run",
+                "--allow-invalid",
+                "--timeout",
+                "30",
+                "--backend",
+            ])
             .arg(self.backend.as_str())
             .arg(self.target())
             .arg("--")

@@ -43,7 +43,15 @@ impl Attacker {
         if confined {
             command = world.command(&binary());
             command
-                .args(["sandbox", "run", "--timeout", "120", "--backend", "native"])
+                .args([
+                    "sandbox",
+                    "run",
+                    "--allow-invalid",
+                    "--timeout",
+                    "120",
+                    "--backend",
+                    "native",
+                ])
                 .arg(&world.bundle)
                 .arg("--")
                 .arg(probe());
