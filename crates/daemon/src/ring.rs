@@ -34,6 +34,8 @@ pub enum ItemKind {
     Permission,
     /// A turn started, with its prompt.
     Prompt,
+    /// Items are missing here, or the items before it are not stored yet.
+    Gap,
 }
 
 impl ItemKind {
@@ -85,6 +87,16 @@ impl LogItem {
         format!("{:x}-{}", self.epoch, self.seq)
     }
 
+    /// Number of the item that follows. A gap takes the numbers of the missing items.
+    pub fn next_seq(&self) -> u64 {
+        let missed = match self.kind {
+            ItemKind::Gap => serde_json::from_str(self.data()).ok(),
+            _ => None,
+        };
+        let missed = missed.and_then(|data: Value| data.get("missed")?.as_u64());
+        self.seq.saturating_add(missed.unwrap_or(1).max(1))
+    }
+
     /// The JSON of its `data` field.
     pub fn data(&self) -> &str {
         let (from, to) = self.data;
@@ -129,6 +141,8 @@ struct Ring {
     next: u64,
     /// Items from here on are not shown yet, because they are not in the log yet.
     first_unflushed: Option<u64>,
+    /// Whether readers know that the last items are not stored.
+    is_unstored: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,6 +175,7 @@ impl Channel {
                 bytes: 0,
                 next,
                 first_unflushed: None,
+                is_unstored: false,
             }),
             tip: watch::Sender::new(Tip { next, over }),
             watchers: watch::Sender::new(0),
@@ -187,8 +202,9 @@ impl Channel {
     }
 
     /// Like `push`, for items that must not be lost once a reader has seen them. Readers see them,
-    /// and later items, only when they are in the log. `before_visible` runs just before that. Only
-    /// the session's own writer may call this, once at a time.
+    /// and later items, only when they are in the log. If the disk rejects them, a gap after them
+    /// says so. `before_visible` runs just before that. Only the session's own writer may call this,
+    /// once at a time.
     pub async fn push_durable(&self, items: &[(ItemKind, Value)], before_visible: impl FnOnce()) {
         {
             let mut ring = self.ring();
@@ -197,9 +213,14 @@ impl Channel {
                 self.add(&mut ring, *kind, data);
             }
         }
-        self.log.flush().await;
+        let is_stored = self.log.flush().await;
         let mut ring = self.ring();
         ring.first_unflushed = None;
+        if !is_stored && !ring.is_unstored {
+            let data = json!({ "missed": 0, "reason": "not_stored" });
+            self.add(&mut ring, ItemKind::Gap, &data);
+        }
+        ring.is_unstored = !is_stored;
         before_visible();
         let visible = ring.visible_end();
         drop(ring);
@@ -264,7 +285,7 @@ impl Channel {
             let found = items.len();
             items.extend(rows.into_iter().map(LogItem::from).filter(|i| i.seq < next));
             is_logged = items.len() > found;
-            from = items.last().map_or(from, |item| item.seq + 1);
+            from = items.last().map_or(from, LogItem::next_seq);
             let bytes: usize = items.iter().map(|item| item.frame.len()).sum();
             if items.len() >= limit || bytes >= PAGE_BYTES {
                 return items;
@@ -272,9 +293,9 @@ impl Channel {
         }
     }
 
-    /// Whether there are items after `seq`.
-    pub fn has_after(&self, seq: u64) -> bool {
-        seq + 1 < self.ring().visible_end()
+    /// Whether there are items after this one.
+    pub fn has_after(&self, item: &LogItem) -> bool {
+        item.next_seq() < self.ring().visible_end()
     }
 
     /// The last `count` lines of output, limited to `max_bytes` bytes, but at least one line.
@@ -482,7 +503,7 @@ impl Follower {
                 frames.push(gap(Some(self.at), item.seq));
             }
             self.started = true;
-            self.at = item.seq + 1;
+            self.at = item.next_seq();
             frames.push(item.frame);
         }
         if frames.is_empty() {
@@ -497,8 +518,10 @@ impl Follower {
 /// Reports missing items to a reader. It has no id: the next item has one.
 fn gap(from: Option<u64>, to: u64) -> Bytes {
     let missed = from.map(|from| to.saturating_sub(from));
-    Bytes::from(format!(
-        "event: gap\ndata: {}\n\n",
-        json!({ "missed": missed })
-    ))
+    Bytes::from(format!("event: gap\ndata: {}\n\n", gap_data(missed)))
+}
+
+/// Data of a gap, with the number of missing items if it is known.
+pub fn gap_data(missed: Option<u64>) -> Value {
+    json!({ "missed": missed })
 }

@@ -301,8 +301,7 @@ impl SessionEntry {
         // Items in the log need not stay in memory.
         let (channel, log) = (Arc::clone(&self.channel), self.log.clone());
         tokio::spawn(async move {
-            log.wait_committed().await;
-            if !log.is_broken() {
+            if log.wait_committed().await {
                 channel.clear();
             }
         });

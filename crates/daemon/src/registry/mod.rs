@@ -35,8 +35,9 @@ use agentproto_runtime::{Code, Error};
 const LOG_FILE: &str = "sessions.db";
 /// Default number of lines of `get_agent_session_output`.
 const DEFAULT_LINES: usize = 200;
-/// Time for a killed agent to exit on its own.
-const KILL_GRACE: Duration = Duration::from_secs(3);
+/// Time for a killed agent to exit on its own. The runtime sends SIGTERM, and SIGKILL five seconds
+/// later (AIP-45), so this is only reached if the runtime hangs.
+const KILL_GRACE: Duration = Duration::from_secs(8);
 
 /// Configuration of a host.
 #[derive(Clone)]
@@ -63,6 +64,10 @@ pub struct HostConfig {
     pub max_live: usize,
     /// Maximum number of ended sessions to remember. The oldest are removed first.
     pub max_ended: usize,
+    /// Maximum age of an ended session, or `None` to keep it.
+    pub max_age: Option<Duration>,
+    /// Maximum size of the stored history in bytes. The oldest output is deleted first.
+    pub max_history: u64,
     /// Rate limit for starting sessions, applied separately to local and remote clients.
     pub starts: Rate,
     /// Clock for the times in session records.
@@ -88,6 +93,8 @@ impl HostConfig {
             cwd: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
             max_live: 1000,
             max_ended: 10_000,
+            max_age: Some(Duration::from_secs(90 * 24 * 60 * 60)),
+            max_history: 2 << 30,
             starts: HostConfig::starts(50, 1000),
             clock: Clock::default(),
             idle_timeout: None,
@@ -169,14 +176,8 @@ impl Registry {
     pub fn open(config: HostConfig) -> Result<(Registry, Vec<String>), Error> {
         let path = config.state.path(LOG_FILE);
         config.state.dir("")?;
-        let (log, moved_to) = SessionLog::open(&path)?;
-        let mut warnings: Vec<String> = Vec::new();
-        if let Some(moved_to) = moved_to {
-            warnings.push(format!(
-                "the session log was damaged: it was moved to `{}`, and a new one was started",
-                moved_to.display()
-            ));
-        }
+        let (log, opened) = SessionLog::open(&path, config.max_history)?;
+        let mut warnings = opened.warnings.clone();
         let (file, saved) = SessionsFile::open(&config.state);
         warnings.extend(saved.warning);
         // Random instead of time-based, because a clock that is set back repeats its times.
@@ -201,7 +202,7 @@ impl Registry {
                 manifests: Mutex::default(),
             }),
         };
-        registry.recover(saved.sessions);
+        registry.recover(saved.sessions, &opened);
         let weak = Arc::downgrade(&registry.shared);
         tokio::spawn(file.follow(move || {
             let shared = weak.upgrade()?;
@@ -380,7 +381,7 @@ impl Registry {
         };
         let items = entry.channel.page(from, limit).await;
         let last = items.last();
-        let next = last.filter(|last| entry.channel.has_after(last.seq));
+        let next = last.filter(|last| entry.channel.has_after(last));
         let next = next.map(LogItem::id);
         Ok(EventPage { items, next })
     }

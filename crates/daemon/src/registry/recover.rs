@@ -7,15 +7,24 @@ use super::{Registry, line_data, status_data};
 use crate::model::{SessionRecord, SessionStatus};
 use crate::project;
 use crate::ring::{Channel, ItemKind, LogItem};
-use crate::store::LoggedSession;
+use crate::store::{Gap, LoggedSession, Opened};
 
 const HOST_ENDED: &str = "the host ended while the session was alive";
 
 impl Registry {
-    pub(super) fn recover(&self, saved: Vec<SessionRecord>) {
+    pub(super) fn recover(&self, saved: Vec<SessionRecord>, opened: &Opened) {
         let shared = &self.shared;
-        let all = in_order(saved, shared.log.stored());
-        for (session, next) in all {
+        let all = in_order(saved, shared.log.stored(), opened);
+        for (session, mut next, is_incomplete) in all {
+            if is_incomplete {
+                let gap = Gap {
+                    first: next,
+                    epoch: shared.epoch,
+                    missed: None,
+                };
+                shared.log.gap(&session.id, gap);
+                next += 1;
+            }
             let (session, next) = match session.status.is_alive() {
                 true => self.mark_lost(session, next),
                 false => (session, next),
@@ -52,31 +61,47 @@ impl Registry {
     }
 }
 
-/// All sessions with the number of their next item, oldest first. The file has them in start order,
-/// which times may not reflect. Sessions that are only in the log are inserted by their time.
-fn in_order(saved: Vec<SessionRecord>, stored: Vec<LoggedSession>) -> Vec<(SessionRecord, u64)> {
+/// All sessions with the number of their next item, and whether items are missing before it, oldest
+/// first. The file has them in start order, which times may not reflect. Sessions that are only in
+/// the log are inserted by their time.
+fn in_order(
+    saved: Vec<SessionRecord>,
+    stored: Vec<LoggedSession>,
+    opened: &Opened,
+) -> Vec<(SessionRecord, u64, bool)> {
     let mut logged: HashMap<String, LoggedSession> = HashMap::new();
     let mut order: Vec<String> = Vec::new();
     for one in stored {
         order.push(one.session.id.clone());
         logged.insert(one.session.id.clone(), one);
     }
+    let is_unstored = |id: &String| opened.unstored.contains(id);
     // If both know a session, the log is used. If the log was lost, the file still has it.
     let filed = saved
         .into_iter()
         .map(|session| match logged.remove(&session.id) {
-            Some(stored) => (stored.session, stored.next),
-            None => (session, 0),
+            Some(stored) => {
+                let is_newer = session.turns > stored.session.turns
+                    || session.last_output_at > stored.session.last_output_at;
+                let is_incomplete = opened.is_incomplete && is_newer;
+                let is_incomplete = is_incomplete || is_unstored(&session.id);
+                (stored.session, stored.next, is_incomplete)
+            }
+            None => (session, 0, true),
         });
-    let filed: Vec<(SessionRecord, u64)> = filed.collect();
+    let filed: Vec<_> = filed.collect();
     let rest = order.iter().filter_map(|id| logged.remove(id));
-    let mut rest = rest.map(|stored| (stored.session, stored.next)).peekable();
+    let with_gap = |stored: LoggedSession| {
+        let is_incomplete = is_unstored(&stored.session.id);
+        (stored.session, stored.next, is_incomplete)
+    };
+    let mut rest = rest.map(with_gap).peekable();
     let mut all = Vec::new();
-    for (session, next) in filed {
-        while let Some(earlier) = rest.next_if(|(one, _)| one.started_at < session.started_at) {
+    for (session, next, is_incomplete) in filed {
+        while let Some(earlier) = rest.next_if(|(one, ..)| one.started_at < session.started_at) {
             all.push(earlier);
         }
-        all.push((session, next));
+        all.push((session, next, is_incomplete));
     }
     all.extend(rest);
     all

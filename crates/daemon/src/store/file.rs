@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::Notify;
 
-use super::log::set_aside;
+use super::database::set_aside;
 use crate::model::SessionRecord;
 use agentproto_runtime::home::Home;
 

@@ -9,14 +9,12 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::log::LogCommand;
+use super::log::{Gap, LogCommand};
 use crate::model::SessionRecord;
 use crate::ring::{ItemKind, LogItem};
 
 /// Maximum length of a line in bytes. Items are far smaller.
 const MAX_LINE: u64 = 64 << 20;
-/// Maximum number of bytes buffered in memory before they are written.
-const MAX_BUFFERED: usize = 1 << 20;
 
 /// One command on its line.
 #[derive(Deserialize, Serialize)]
@@ -38,15 +36,20 @@ enum JournalData<'a> {
         data: Cow<'a, str>,
     },
     Record(Box<Cow<'a, SessionRecord>>),
+    Gap {
+        session: Cow<'a, str>,
+        first: u64,
+        epoch: u64,
+        missed: Option<u64>,
+    },
     Forget(Cow<'a, str>),
 }
 
 pub struct Journal {
     file: File,
     length: u64,
-    /// Serialized commands that are not in the file yet, and the number of the last one.
-    buffered: Vec<u8>,
-    last_buffered: u64,
+    /// Number of the last command in the file.
+    last: u64,
 }
 
 impl Journal {
@@ -64,57 +67,39 @@ impl Journal {
         // Cut off a partial line, so that new lines do not continue it.
         file.set_len(whole)?;
         let length = file.seek(SeekFrom::End(0))?;
-        let journal = Journal {
-            file,
-            length,
-            buffered: Vec::new(),
-            last_buffered: 0,
-        };
+        let last = left.last().map_or(0, |(n, _)| *n);
+        let journal = Journal { file, length, last };
         Ok((journal, left))
     }
 
-    /// Buffers a command until `save`. Commands up to `committed` are in the database and are dropped
-    /// from the buffer.
-    pub fn buffer(&mut self, n: u64, command: &LogCommand, committed: u64) {
-        if committed >= self.last_buffered {
-            self.buffered.clear();
+    /// Writes those of the given commands that are not in the file yet. After that they survive a
+    /// crash of this process.
+    pub fn save<'c>(
+        &mut self,
+        commands: impl Iterator<Item = (u64, &'c LogCommand)>,
+    ) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        let mut last = self.last;
+        for (n, command) in commands.filter(|(n, _)| *n > self.last) {
+            let data = JournalData::of(command);
+            serde_json::to_writer(&mut bytes, &JournalEntry { n, data })?;
+            bytes.push(b'\n');
+            last = n;
         }
-        let data = match command {
-            LogCommand::Item(session, item) => JournalData::Item {
-                session: (&**session).into(),
-                seq: item.seq,
-                epoch: item.epoch,
-                kind: item.kind.as_str().into(),
-                data: item.data().into(),
-            },
-            LogCommand::Record(session) => JournalData::Record(Box::new(Cow::Borrowed(session))),
-            LogCommand::Forget(id) => JournalData::Forget(id.as_str().into()),
-            LogCommand::WaitCommitted(_) | LogCommand::Stop => return,
-        };
-        if serde_json::to_writer(&mut self.buffered, &JournalEntry { n, data }).is_ok() {
-            self.buffered.push(b'\n');
-        }
-        self.last_buffered = n;
-        if self.buffered.len() > MAX_BUFFERED {
-            // A caller that needs the data safe calls `save` itself, and gets the error then.
-            let _ = self.save();
-        }
-    }
-
-    /// Writes all buffered commands to the file. After that they survive a crash of this process.
-    pub fn save(&mut self) -> io::Result<()> {
-        if self.buffered.is_empty() {
-            return Ok(());
-        }
-        if let Err(error) = self.file.write_all(&self.buffered) {
+        if let Err(error) = self.file.write_all(&bytes) {
             // A partial line would corrupt the following ones.
             let _ = self.file.set_len(self.length);
             let _ = self.file.seek(SeekFrom::Start(self.length));
             return Err(error);
         }
-        self.length += self.buffered.len() as u64;
-        self.buffered.clear();
+        self.length += bytes.len() as u64;
+        self.last = last;
         Ok(())
+    }
+
+    /// Number of the last command in the file.
+    pub fn last(&self) -> u64 {
+        self.last
     }
 
     pub fn length(&self) -> u64 {
@@ -123,7 +108,6 @@ impl Journal {
 
     /// Empties the file, because the database has everything.
     pub fn clear(&mut self) {
-        self.buffered.clear();
         if self.length > 0 && self.file.set_len(0).is_ok() {
             let _ = self.file.seek(SeekFrom::Start(0));
             self.length = 0;
@@ -153,7 +137,27 @@ fn read(file: &mut File) -> io::Result<(Vec<(u64, LogCommand)>, u64)> {
     }
 }
 
-impl JournalData<'_> {
+impl<'a> JournalData<'a> {
+    fn of(command: &'a LogCommand) -> Self {
+        match command {
+            LogCommand::Item(session, item) => JournalData::Item {
+                session: (&**session).into(),
+                seq: item.seq,
+                epoch: item.epoch,
+                kind: item.kind.as_str().into(),
+                data: item.data().into(),
+            },
+            LogCommand::Record(session) => JournalData::Record(Box::new(Cow::Borrowed(session))),
+            LogCommand::Gap(session, gap) => JournalData::Gap {
+                session: (&**session).into(),
+                first: gap.first,
+                epoch: gap.epoch,
+                missed: gap.missed,
+            },
+            LogCommand::Forget(id) => JournalData::Forget(id.as_str().into()),
+        }
+    }
+
     fn command(self) -> Option<LogCommand> {
         Some(match self {
             JournalData::Item {
@@ -167,6 +171,19 @@ impl JournalData<'_> {
                 LogItem::new(epoch, seq, ItemKind::from_name(&kind)?, &data),
             ),
             JournalData::Record(session) => LogCommand::Record(Box::new(session.into_owned())),
+            JournalData::Gap {
+                session,
+                first,
+                epoch,
+                missed,
+            } => LogCommand::Gap(
+                session.into(),
+                Gap {
+                    first,
+                    epoch,
+                    missed,
+                },
+            ),
             JournalData::Forget(id) => LogCommand::Forget(id.into_owned()),
         })
     }
@@ -191,16 +208,19 @@ mod tests {
         left.iter().map(describe).collect()
     }
 
+    fn save(journal: &mut Journal, commands: &[(u64, LogCommand)]) {
+        let commands = commands.iter().map(|(n, command)| (*n, command));
+        journal.save(commands).expect("written");
+    }
+
     #[test]
-    fn saved_orders_are_read_back_and_a_partial_line_is_not() {
+    fn saved_commands_are_read_back_and_a_partial_line_is_not() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("journal");
         let (mut journal, left) = Journal::open(&path).expect("opened");
         assert!(left.is_empty());
-        journal.buffer(1, &item(0, "\"a\\nb\""), 0);
-        journal.buffer(2, &LogCommand::Forget("ses_0".to_owned()), 0);
-        journal.save().expect("written");
-        journal.buffer(3, &item(1, "\"held only\""), 0);
+        let forget = LogCommand::Forget("ses_0".to_owned());
+        save(&mut journal, &[(1, item(0, "\"a\\nb\"")), (2, forget)]);
         drop(journal);
         let mut file = File::options().append(true).open(&path).expect("there");
         file.write_all(br#"{"n":4,"item":{"session":"#)
@@ -211,23 +231,20 @@ mod tests {
             ["1 ses_1 7-0 \"a\\nb\"", "2 forget ses_0"]
         );
         journal.clear();
-        journal.buffer(5, &item(2, "2"), 0);
-        journal.save().expect("written");
+        save(&mut journal, &[(5, item(2, "2"))]);
         let (_, left) = Journal::open(&path).expect("opened");
         assert_eq!(described(&left), ["5 ses_1 7-2 2"]);
     }
 
     #[test]
-    fn committed_orders_are_not_held() {
+    fn a_command_is_written_once() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("journal");
         let (mut journal, _) = Journal::open(&path).expect("opened");
-        journal.buffer(1, &item(0, "0"), 0);
-        journal.buffer(2, &item(1, "1"), 0);
-        // Both are already in the database.
-        journal.buffer(3, &item(2, "2"), 2);
-        journal.save().expect("written");
+        save(&mut journal, &[(1, item(0, "0")), (2, item(1, "1"))]);
+        save(&mut journal, &[(2, item(1, "1")), (3, item(2, "2"))]);
         let (_, left) = Journal::open(&path).expect("opened");
-        assert_eq!(described(&left), ["3 ses_1 7-2 2"]);
+        let expected = ["1 ses_1 7-0 0", "2 ses_1 7-1 1", "3 ses_1 7-2 2"];
+        assert_eq!(described(&left), expected);
     }
 }

@@ -1,23 +1,27 @@
 //! The durable log behind the rings: one SQLite file with one writer thread. Queued commands are
 //! committed together after a short delay. Data that must be safe earlier goes through the journal.
-//! If the disk is full, history is lost, but sessions continue.
+//! If the disk is full, commands wait in memory until it can be written again. What does not fit
+//! there leaves a gap, and the marker remembers that something is missing.
 
-use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
-use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
+use rusqlite::Connection;
 use tokio::sync::oneshot;
 
+use super::database::{self, Database};
 use super::journal::Journal;
+use super::marker::{Marked, Marker};
 use crate::model::SessionRecord;
-use crate::ring::{ItemKind, LogItem, PAGE_BYTES};
+use crate::ring::{ItemKind, LogItem};
 use agentproto_runtime::{Code, Error};
 
-/// Maximum number of queued bytes. Beyond it, items are left out of the log, which leaves a gap.
+/// Maximum number of bytes of items in memory. Beyond it, items are left out of the log, which
+/// leaves a gap.
 const MAX_QUEUED_BYTES: usize = 64 << 20;
 /// Number of queued commands that triggers a commit without further delay. The rings hold only a few
 /// times as many.
@@ -28,17 +32,6 @@ const COMMIT_DELAY: Duration = Duration::from_millis(50);
 const MAX_JOURNAL: u64 = 32 << 20;
 /// Interval between retries after a failed commit.
 const RETRY_INTERVAL: Duration = Duration::from_secs(2);
-
-const SCHEMA: &str = "
-CREATE TABLE IF NOT EXISTS sessions (
-    id TEXT PRIMARY KEY, started_at TEXT NOT NULL, record TEXT NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS items (
-    session TEXT NOT NULL, seq INTEGER NOT NULL, epoch INTEGER NOT NULL,
-    kind TEXT NOT NULL, data TEXT NOT NULL, PRIMARY KEY (session, seq)
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS applied (one INTEGER PRIMARY KEY, last INTEGER NOT NULL);
-";
 
 /// One item in the log.
 #[derive(Clone, Debug)]
@@ -57,36 +50,97 @@ pub struct LoggedSession {
     pub next: u64,
 }
 
+/// Items that are missing in the log, from `first` on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    pub first: u64,
+    pub epoch: u64,
+    /// How many are missing, if known.
+    pub missed: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
 pub(super) enum LogCommand {
     Item(Box<str>, LogItem),
     Record(Box<SessionRecord>),
+    Gap(Box<str>, Gap),
     Forget(String),
-    /// Signals when everything before it was committed or rejected.
-    WaitCommitted(oneshot::Sender<()>),
-    Stop,
 }
 
-/// Commands that wait for the database.
+impl LogCommand {
+    fn session(&self) -> &str {
+        match self {
+            LogCommand::Item(session, _) | LogCommand::Gap(session, _) => session,
+            LogCommand::Record(record) => &record.id,
+            LogCommand::Forget(id) => id,
+        }
+    }
+
+    /// Bytes that it takes in memory, if they are limited.
+    fn size(&self) -> usize {
+        match self {
+            LogCommand::Item(_, item) => size(item),
+            _ => 0,
+        }
+    }
+}
+
+fn size(item: &LogItem) -> usize {
+    item.frame.len() + 128
+}
+
+/// What is wrong with the log at start-up.
+#[derive(Debug, Default)]
+pub struct Opened {
+    /// Warnings for the user who starts the daemon.
+    pub warnings: Vec<String>,
+    /// Whether commits of an earlier run are missing.
+    pub is_incomplete: bool,
+    /// Sessions with items that an earlier run could not store.
+    pub unstored: Vec<String>,
+}
+
+/// Commands that wait for the database. Their numbers are consecutive, and the first one follows
+/// `committed`.
 struct Queue {
+    /// Commands that are being committed, or wait for the disk.
+    taken: Arc<Vec<LogCommand>>,
     commands: Vec<LogCommand>,
     /// Numbers of the last command and of the last committed command.
     last: u64,
     committed: u64,
     journal: Journal,
-    /// Whether a caller waits for the database.
-    is_urgent: bool,
+    /// Callers that wait for the next attempt to commit.
+    waiting: Vec<oneshot::Sender<bool>>,
+    is_stopping: bool,
+    /// Items that were left out, because too many are in memory.
+    left_out: HashMap<Box<str>, Gap>,
     /// Forgotten sessions whose tasks may still write. Their late writes are dropped, because they
     /// would bring the session back after a restart.
     forgotten: HashSet<String>,
 }
 
 impl Queue {
-    fn is_forgotten(&self, command: &LogCommand) -> bool {
-        match command {
-            LogCommand::Item(session, _) => self.forgotten.contains(&**session),
-            LogCommand::Record(record) => self.forgotten.contains(&record.id),
-            LogCommand::Forget(_) | LogCommand::WaitCommitted(_) | LogCommand::Stop => false,
+    fn push(&mut self, command: LogCommand) {
+        self.last += 1;
+        self.commands.push(command);
+    }
+
+    /// Adds the gap of a session before its next command.
+    fn close_gap(&mut self, session: &str) {
+        if let Some((session, gap)) = self.left_out.remove_entry(session) {
+            self.push(LogCommand::Gap(session, gap));
         }
+    }
+
+    fn is_urgent(&self) -> bool {
+        self.is_stopping || !self.waiting.is_empty() || self.commands.len() >= BATCH_SIZE
+    }
+
+    /// Writes all commands that are not in the database to the journal.
+    fn save(&mut self) -> std::io::Result<()> {
+        let all = self.taken.iter().chain(&self.commands);
+        self.journal.save((self.committed + 1..).zip(all))
     }
 }
 
@@ -99,14 +153,19 @@ pub struct SessionLog {
 struct Shared {
     queue: Arc<(Mutex<Queue>, Condvar)>,
     reader: Arc<Mutex<Option<Connection>>>,
-    waiting: Arc<AtomicUsize>,
+    /// Bytes of the items in memory.
+    bytes: Arc<AtomicUsize>,
     broken: Arc<AtomicBool>,
     writer: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        put(&self.queue, LogCommand::Stop);
+        // The last connection that is closed empties the write-ahead log, and it must be able to
+        // write.
+        *self.reader.lock() = None;
+        self.queue.0.lock().is_stopping = true;
+        self.queue.1.notify_one();
         let writer = self.writer.lock().take();
         if let Some(writer) = writer {
             let _ = writer.join();
@@ -115,41 +174,71 @@ impl Drop for Shared {
 }
 
 impl SessionLog {
-    /// Opens the log. A damaged file is moved aside, and its new path is returned.
-    pub fn open(path: &Path) -> Result<(SessionLog, Option<PathBuf>), Error> {
-        let (connection, moved_to) = match connect(path) {
-            Ok(connection) => (connection, None),
-            Err(error) if is_damage(&error) => {
-                let moved_to = set_aside(path).map_err(|e| unusable(path, &e.to_string()))?;
-                let connection = connect(path).map_err(|e| unusable(path, &e.to_string()))?;
-                (connection, Some(moved_to))
-            }
-            Err(error) => return Err(unusable(path, &error.to_string())),
-        };
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let reader =
-            Connection::open_with_flags(path, flags).map_err(|e| unusable(path, &e.to_string()))?;
-        let _ = reader.busy_timeout(Duration::from_secs(2));
-        let _ = reader.pragma_update(None, "cache_size", -512);
-        let unreadable = |e: std::io::Error| unusable(path, &format!("its journal: {e}"));
-        let (journal, left) = Journal::open(&path.with_extension("journal")).map_err(unreadable)?;
-        let waiting = Arc::new(AtomicUsize::new(0));
+    /// Opens the log. A damaged file is moved aside and reported. Beyond `max_bytes`, the oldest
+    /// items are deleted.
+    pub fn open(path: &Path, max_bytes: u64) -> Result<(SessionLog, Opened), Error> {
+        let unreadable = |name: &str, e: std::io::Error| unusable(path, &format!("{name}: {e}"));
+        let (database, moved_to) = Database::open(path, max_bytes).map_err(|e| unusable(path, &e))?;
+        let reader = database::reader(path).map_err(|e| unusable(path, &e.to_string()))?;
+        let (journal, left) = Journal::open(&path.with_extension("journal"))
+            .map_err(|e| unreadable("its journal", e))?;
+        let (marker, marked) = Marker::open(&path.with_extension("marker"))
+            .map_err(|e| unreadable("its marker", e))?;
+        let mut opened = Opened::default();
+        let applied = database.applied();
+        if let Some(moved_to) = moved_to {
+            opened.is_incomplete = true;
+            opened.warnings.push(format!(
+                "the session log was damaged: it was moved to `{}`, and a new one was started",
+                moved_to.display()
+            ));
+        } else if marked.committed > applied {
+            opened.is_incomplete = true;
+            opened.warnings.push(format!(
+                "the session log `{}` does not have the last {} commits: its write-ahead log (`-wal`) is damaged or missing, so the sessions have gaps",
+                path.display(),
+                marked.committed - applied
+            ));
+        }
+        let Marked {
+            committed,
+            unstored,
+        } = marked;
+        opened.unstored = unstored;
+        let last = left.iter().map(|(n, _)| *n).max().unwrap_or(0);
+        let last = last.max(applied).max(committed);
+        let left: Vec<LogCommand> = left
+            .into_iter()
+            .filter(|(n, _)| *n > applied)
+            .map(|(_, command)| command)
+            .collect();
+        let bytes = Arc::new(AtomicUsize::new(0));
         let broken = Arc::new(AtomicBool::new(false));
         let mut writer = Writer {
-            connection,
-            waiting: Arc::clone(&waiting),
+            database,
+            marker,
+            bytes: Arc::clone(&bytes),
             broken: Arc::clone(&broken),
             failed_at: None,
         };
         let mut queue = Queue {
+            taken: Arc::new(Vec::new()),
             commands: Vec::new(),
-            last: 0,
-            committed: 0,
+            last,
+            committed: last,
             journal,
-            is_urgent: false,
+            waiting: Vec::new(),
+            is_stopping: false,
+            left_out: HashMap::new(),
             forgotten: HashSet::new(),
         };
-        writer.replay_journal(&mut queue, left);
+        writer
+            .database
+            .write(&left, last)
+            .map_err(|e| unusable(path, &e.to_string()))?;
+        writer.marker.set_committed(last);
+        writer.marker.set_unstored([].into_iter());
+        queue.journal.clear();
         let queue = Arc::new((Mutex::new(queue), Condvar::new()));
         let commands = Arc::clone(&queue);
         let thread = std::thread::Builder::new()
@@ -159,32 +248,66 @@ impl SessionLog {
         let shared = Shared {
             queue,
             reader: Arc::new(Mutex::new(Some(reader))),
-            waiting,
+            bytes,
             broken,
             writer: Mutex::new(Some(thread)),
         };
         let log = SessionLog {
             shared: Arc::new(shared),
         };
-        Ok((log, moved_to))
+        Ok((log, opened))
     }
 
-    /// Returns false if the command was dropped.
+    /// Queues a command. Returns false if it was dropped, because its session is forgotten.
     fn send(&self, command: LogCommand) -> bool {
-        put(&self.shared.queue, command)
+        let mut queue = self.shared.queue.0.lock();
+        if queue.forgotten.contains(command.session()) {
+            return false;
+        }
+        if let LogCommand::Forget(id) = &command {
+            queue.forgotten.insert(id.clone());
+            queue.left_out.remove(id.as_str());
+        }
+        if !queue.left_out.is_empty() {
+            queue.close_gap(command.session());
+        }
+        queue.push(command);
+        // The writer is woken for the first command. Later only if the queue is long.
+        if queue.commands.len() == 1 || queue.commands.len() == BATCH_SIZE {
+            self.shared.queue.1.notify_one();
+        }
+        true
     }
 
     /// Queues one item, without waiting.
     pub fn append(&self, session: &str, item: LogItem) {
-        let size = item.frame.len() + 128;
-        let waiting = self.shared.waiting.fetch_add(size, Ordering::AcqRel);
-        if waiting > MAX_QUEUED_BYTES {
-            self.shared.waiting.fetch_sub(size, Ordering::AcqRel);
+        let size = size(&item);
+        let bytes = self.shared.bytes.fetch_add(size, Ordering::AcqRel);
+        let has_room = bytes <= MAX_QUEUED_BYTES;
+        if !has_room {
+            self.leave_out(session, &item);
+        }
+        if !has_room || !self.send(LogCommand::Item(session.into(), item)) {
+            self.shared.bytes.fetch_sub(size, Ordering::AcqRel);
+        }
+    }
+
+    fn leave_out(&self, session: &str, item: &LogItem) {
+        let mut queue = self.shared.queue.0.lock();
+        if queue.forgotten.contains(session) {
             return;
         }
-        if !self.send(LogCommand::Item(session.into(), item)) {
-            self.shared.waiting.fetch_sub(size, Ordering::AcqRel);
-        }
+        let gap = queue.left_out.entry(session.into()).or_insert(Gap {
+            first: item.seq,
+            epoch: item.epoch,
+            missed: Some(0),
+        });
+        gap.missed = Some(item.seq + 1 - gap.first);
+    }
+
+    /// Records that items are missing in the log.
+    pub fn gap(&self, session: &str, gap: Gap) {
+        self.send(LogCommand::Gap(session.into(), gap));
     }
 
     /// Queues the session's current record.
@@ -202,20 +325,20 @@ impl SessionLog {
         self.shared.queue.0.lock().forgotten.remove(id);
     }
 
-    /// After this, all earlier commands survive a crash of this process, unless the disk rejected
-    /// them.
-    pub async fn flush(&self) {
-        let saved = self.shared.queue.0.lock().journal.save();
-        if saved.is_err() {
-            self.wait_committed().await;
-        }
+    /// Returns whether all earlier commands survive a crash of this process. If not, the disk has
+    /// rejected them.
+    pub async fn flush(&self) -> bool {
+        let saved = self.shared.queue.0.lock().save();
+        saved.is_ok() || self.wait_committed().await
     }
 
-    /// Waits until all earlier commands are in the database, or the disk has rejected them.
-    pub async fn wait_committed(&self) {
+    /// Waits until all earlier commands are in the database, or the disk has rejected them. Returns
+    /// whether they are in the database.
+    pub async fn wait_committed(&self) -> bool {
         let (done, waiting) = oneshot::channel();
-        self.send(LogCommand::WaitCommitted(done));
-        let _ = waiting.await;
+        self.shared.queue.0.lock().waiting.push(done);
+        self.shared.queue.1.notify_one();
+        waiting.await.unwrap_or(false)
     }
 
     /// Whether the disk rejects writes. The rings still work.
@@ -226,23 +349,7 @@ impl SessionLog {
     /// Items from `from` on, in order.
     pub async fn page(&self, session: &str, from: u64, limit: usize) -> Vec<LogRow> {
         let session = session.to_owned();
-        let rows = move |reader: &Connection| {
-            let mut query = reader.prepare_cached(
-                "SELECT seq, epoch, kind, data FROM items WHERE session = ?1 AND seq >= ?2 ORDER BY seq LIMIT ?3",
-            )?;
-            let rows = query.query_map(params![session, signed(from), limit as i64], row)?;
-            let mut bytes = 0;
-            let mut found = Vec::new();
-            for row in rows {
-                let row = row?;
-                bytes += row.data.len();
-                found.push(row);
-                if bytes >= PAGE_BYTES {
-                    break;
-                }
-            }
-            Ok(found)
-        };
+        let rows = move |reader: &Connection| database::page(reader, &session, from, limit);
         self.read(rows).await.unwrap_or_default()
     }
 
@@ -257,21 +364,7 @@ impl SessionLog {
     ) -> Vec<LogRow> {
         let session = session.to_owned();
         let rows = move |reader: &Connection| {
-            let mut query = reader.prepare_cached(
-                "SELECT seq, epoch, kind, data FROM items WHERE session = ?1 AND seq < ?2 AND kind = 'line' ORDER BY seq DESC LIMIT ?3",
-            )?;
-            let rows = query.query_map(params![session, signed(before), count as i64], row)?;
-            let mut found = Vec::new();
-            let mut so_far = 0;
-            for row in rows {
-                let row = row?;
-                so_far += row.data.len();
-                found.push(row);
-                if so_far > bytes {
-                    break;
-                }
-            }
-            Ok(found)
+            database::lines_before(reader, &session, before, count, bytes)
         };
         self.read(rows).await.unwrap_or_default()
     }
@@ -291,109 +384,12 @@ impl SessionLog {
         done.await.ok().flatten()
     }
 
-    /// Every session in the log, oldest first. Records that cannot be parsed are skipped.
+    /// Every session in the log, oldest first.
     pub fn stored(&self) -> Vec<LoggedSession> {
         let reader = self.shared.reader.lock();
-        let Some(reader) = reader.as_ref() else {
-            return Vec::new();
-        };
-        let all = || -> rusqlite::Result<Vec<LoggedSession>> {
-            let mut query =
-                reader.prepare("SELECT id, record FROM sessions ORDER BY started_at, id")?;
-            let mut last = reader.prepare("SELECT MAX(seq) FROM items WHERE session = ?1")?;
-            let mut rows = query.query([])?;
-            let mut found = Vec::new();
-            while let Some(row) = rows.next()? {
-                let (id, record): (String, String) = (row.get(0)?, row.get(1)?);
-                let Ok(session) = serde_json::from_str::<SessionRecord>(&record) else {
-                    continue;
-                };
-                let seq: Option<i64> = last
-                    .query_row([&id], |row| row.get(0))
-                    .optional()?
-                    .flatten();
-                let next = seq
-                    .and_then(|seq| u64::try_from(seq).ok())
-                    .map_or(0, |seq| seq + 1);
-                found.push(LoggedSession { session, next });
-            }
-            Ok(found)
-        };
-        all().unwrap_or_default()
+        let sessions = reader.as_ref().map(database::sessions);
+        sessions.and_then(Result::ok).unwrap_or_default()
     }
-}
-
-fn signed(seq: u64) -> i64 {
-    i64::try_from(seq).unwrap_or(i64::MAX)
-}
-
-fn row(row: &rusqlite::Row) -> rusqlite::Result<LogRow> {
-    let kind: String = row.get(2)?;
-    Ok(LogRow {
-        seq: row.get::<_, i64>(0)?.unsigned_abs(),
-        epoch: row.get::<_, i64>(1)?.unsigned_abs(),
-        kind: ItemKind::from_name(&kind).unwrap_or(ItemKind::Event),
-        data: row.get(3)?,
-    })
-}
-
-fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    // Created with mode 0600 before SQLite opens it, so that other users cannot read it.
-    if let Some(dir) = path.parent() {
-        let _ = agentproto_runtime::home::make_dir(dir);
-    }
-    let _ = std::os::unix::fs::OpenOptionsExt::mode(
-        std::fs::OpenOptions::new().create(true).append(true),
-        0o600,
-    )
-    .open(path);
-    let connection = Connection::open(path)?;
-    connection.busy_timeout(Duration::from_secs(5))?;
-    connection.pragma_update(None, "journal_mode", "WAL")?;
-    // Commits survive a crash of the process. After a crash of the machine, the last ones may be
-    // lost.
-    connection.pragma_update(None, "synchronous", "NORMAL")?;
-    connection.pragma_update(None, "cache_size", -1024)?;
-    connection.execute_batch(SCHEMA)?;
-    let result: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
-    match result.as_str() {
-        "ok" => Ok(connection),
-        _ => Err(rusqlite::Error::SqliteFailure(
-            rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT),
-            Some(result),
-        )),
-    }
-}
-
-fn is_damage(error: &rusqlite::Error) -> bool {
-    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
-    matches!(
-        error.sqlite_error_code(),
-        Some(DatabaseCorrupt | NotADatabase)
-    )
-}
-
-/// Moves a damaged file to a free name in the same directory, and removes its WAL files.
-pub fn set_aside(path: &Path) -> std::io::Result<PathBuf> {
-    let name = path
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
-    let at = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let stamp = at.map_or(0, |at| at.as_secs());
-    let free = |n: &u32| {
-        !path
-            .with_file_name(format!("{name}.damaged-{stamp}-{n}"))
-            .exists()
-    };
-    let number = (0..1000).find(free).unwrap_or_default();
-    let moved_to = path.with_file_name(format!("{name}.damaged-{stamp}-{number}"));
-    std::fs::rename(path, &moved_to)?;
-    for end in ["-wal", "-shm"] {
-        let _ = std::fs::remove_file(path.with_file_name(format!("{name}{end}")));
-    }
-    Ok(moved_to)
 }
 
 fn unusable(path: &Path, why: &str) -> Error {
@@ -403,111 +399,116 @@ fn unusable(path: &Path, why: &str) -> Error {
 }
 
 struct Writer {
-    connection: Connection,
-    waiting: Arc<AtomicUsize>,
+    database: Database,
+    marker: Marker,
+    bytes: Arc<AtomicUsize>,
     broken: Arc<AtomicBool>,
     failed_at: Option<Instant>,
 }
 
-/// Queues a command. Returns false if it was dropped, because its session is forgotten.
-fn put(queue: &(Mutex<Queue>, Condvar), command: LogCommand) -> bool {
-    let mut queued = queue.0.lock();
-    if queued.is_forgotten(&command) {
-        return false;
-    }
-    if let LogCommand::Forget(id) = &command {
-        queued.forgotten.insert(id.clone());
-    }
-    queued.last += 1;
-    let (n, committed) = (queued.last, queued.committed);
-    queued.journal.buffer(n, &command, committed);
-    queued.is_urgent |= matches!(command, LogCommand::WaitCommitted(_) | LogCommand::Stop);
-    queued.commands.push(command);
-    // Wakes the writer for the first command. Later only if a command is urgent or the queue is long.
-    if queued.commands.len() == 1 || queued.is_urgent || queued.commands.len() == BATCH_SIZE {
-        queue.1.notify_one();
-    }
-    true
-}
-
 impl Writer {
-    /// Applies commands of an earlier run that are in the journal but not in the database.
-    fn replay_journal(&mut self, queue: &mut Queue, left: Vec<(u64, LogCommand)>) {
-        let applied: rusqlite::Result<i64> =
-            self.connection
-                .query_row("SELECT last FROM applied", [], |row| row.get(0));
-        let applied = applied.map_or(0, i64::unsigned_abs);
-        queue.last = left.iter().map(|(n, _)| *n).max().unwrap_or(0).max(applied);
-        let left = left.into_iter().filter(|(n, _)| *n > applied);
-        let left: Vec<LogCommand> = left.map(|(_, command)| command).collect();
-        if self.commit(&left, queue.last) {
-            queue.journal.clear();
-        }
-        queue.committed = queue.last;
-    }
-
     fn run(&mut self, queue: &(Mutex<Queue>, Condvar)) {
+        let mut has_more = true;
         loop {
-            let (batch, through) = next(queue);
-            let (is_committed, is_last) = self.commit_batch(batch, through);
+            let (batch, through, waiting, is_last) = self.next(queue, has_more);
+            if is_last {
+                self.failed_at = None;
+            }
+            let is_committed = batch.is_empty() || self.commit(&batch, through);
             let mut queued = queue.0.lock();
-            queued.committed = through;
-            if queued.journal.length() > MAX_JOURNAL && !queued.commands.is_empty() {
-                // All callers wait this time.
-                let (rest, through) = (std::mem::take(&mut queued.commands), queued.last);
-                let (_, is_over) = self.commit_batch(rest, through);
+            if is_committed {
+                self.free(&batch);
+                drop(batch);
+                queued.taken = Arc::new(Vec::new());
                 queued.committed = through;
-                queued.journal.clear();
-                if is_over {
-                    return;
+                if queued.journal.length() > MAX_JOURNAL {
+                    // All callers wait this time.
+                    let (rest, through) = (std::mem::take(&mut queued.commands), queued.last);
+                    if self.commit(&rest, through) {
+                        self.free(&rest);
+                        queued.committed = through;
+                    } else {
+                        queued.taken = Arc::new(rest);
+                    }
                 }
-            } else if queued.commands.is_empty() && is_committed {
-                queued.journal.clear();
+                if queued.committed >= queued.journal.last() {
+                    queued.journal.clear();
+                }
+            } else {
+                let is_saved = queued.save().is_ok();
+                self.mark(&queued, is_saved);
+            }
+            drop(queued);
+            for done in waiting {
+                let _ = done.send(is_committed);
             }
             if is_last {
                 return;
             }
+            // A failed step is tried again after the next commit.
+            has_more = is_committed && self.database.clean().unwrap_or(false);
         }
     }
 
-    /// Commits a batch. Returns whether the database accepted it, and whether it was the last one.
-    fn commit_batch(&mut self, batch: Vec<LogCommand>, through: u64) -> (bool, bool) {
-        let is_committed = self.commit(&batch, through);
-        let mut is_last = false;
-        for command in batch {
-            match command {
-                LogCommand::WaitCommitted(done) => {
-                    let _ = done.send(());
-                }
-                LogCommand::Item(_, item) => {
-                    self.waiting
-                        .fetch_sub(item.frame.len() + 128, Ordering::AcqRel);
-                }
-                LogCommand::Stop => is_last = true,
-                _ => {}
-            }
+    /// Waits for commands, and briefly for more. Returns all of them, the number of the last one, the
+    /// callers that wait for them, and whether they are the last ones.
+    fn next(
+        &self,
+        queue: &(Mutex<Queue>, Condvar),
+        has_more: bool,
+    ) -> (Arc<Vec<LogCommand>>, u64, Vec<oneshot::Sender<bool>>, bool) {
+        let mut queued = queue.0.lock();
+        let is_idle = |queued: &mut Queue| queued.commands.is_empty() && !queued.is_urgent();
+        if !queued.taken.is_empty() {
+            let pause = self.failed_at.map_or(Duration::ZERO, |at| {
+                RETRY_INTERVAL.saturating_sub(at.elapsed())
+            });
+            queue.1.wait_while_for(&mut queued, is_idle, pause);
+        } else if !has_more {
+            queue.1.wait_while(&mut queued, is_idle);
         }
-        (is_committed, is_last)
+        if !queued.commands.is_empty() {
+            let is_early = |queued: &mut Queue| !queued.is_urgent();
+            queue.1.wait_while_for(&mut queued, is_early, COMMIT_DELAY);
+        }
+        let left_out: Vec<Box<str>> = queued.left_out.keys().cloned().collect();
+        for session in left_out {
+            queued.close_gap(&session);
+        }
+        let commands = std::mem::take(&mut queued.commands);
+        match queued.taken.is_empty() {
+            true => queued.taken = Arc::new(commands),
+            false => Arc::make_mut(&mut queued.taken).extend(commands),
+        }
+        let waiting = std::mem::take(&mut queued.waiting);
+        (Arc::clone(&queued.taken), queued.last, waiting, queued.is_stopping)
     }
 
-    /// Commits a batch. After a failure the disk is retried at intervals, and commands in between are
-    /// dropped.
-    fn commit(&mut self, batch: &[LogCommand], through: u64) -> bool {
-        let is_due = self
-            .failed_at
-            .is_none_or(|at| at.elapsed() >= RETRY_INTERVAL);
-        let is_empty = |command: &LogCommand| {
-            matches!(command, LogCommand::WaitCommitted(_) | LogCommand::Stop)
+    /// Marks the sessions whose commands are neither in the database nor in the journal.
+    fn mark(&mut self, queue: &Queue, is_saved: bool) {
+        let all = queue.taken.iter().chain(&queue.commands);
+        let sessions: BTreeSet<&str> = match is_saved {
+            true => BTreeSet::new(),
+            false => all.map(LogCommand::session).collect(),
         };
-        if batch.iter().all(is_empty) {
-            return true;
-        }
-        if !is_due {
+        self.marker.set_unstored(sessions.into_iter());
+    }
+
+    fn free(&self, batch: &[LogCommand]) {
+        let bytes = batch.iter().map(LogCommand::size).sum();
+        self.bytes.fetch_sub(bytes, Ordering::AcqRel);
+    }
+
+    /// Commits a batch. After a failure the disk is retried at intervals.
+    fn commit(&mut self, batch: &[LogCommand], through: u64) -> bool {
+        if self.failed_at.is_some_and(|at| at.elapsed() < RETRY_INTERVAL) {
             return false;
         }
-        match self.write(batch, through) {
+        match self.database.write(batch, through) {
             Ok(()) => {
                 self.failed_at = None;
+                self.marker.set_committed(through);
+                self.marker.set_unstored([].into_iter());
                 if self.broken.swap(false, Ordering::AcqRel) {
                     // Logged at the same level as the failure.
                     tracing::error!("the session log can be written again");
@@ -518,59 +519,13 @@ impl Writer {
                 self.failed_at = Some(Instant::now());
                 if !self.broken.swap(true, Ordering::AcqRel) {
                     tracing::error!(
-                        "cannot write the session log: {error}; sessions continue, but their history has a gap"
+                        "cannot write the session log: {error}; sessions continue, and their history waits in memory"
                     );
                 }
                 false
             }
         }
     }
-
-    fn write(&mut self, batch: &[LogCommand], through: u64) -> rusqlite::Result<()> {
-        let transaction = self.connection.transaction()?;
-        for command in batch {
-            match command {
-                LogCommand::Item(session, item) => {
-                    transaction
-                        .prepare_cached("INSERT OR REPLACE INTO items VALUES (?1, ?2, ?3, ?4, ?5)")?
-                        .execute(params![
-                            session,
-                            signed(item.seq),
-                            signed(item.epoch),
-                            item.kind.as_str(),
-                            item.data()
-                        ])?;
-                }
-                LogCommand::Record(session) => {
-                    let record = serde_json::to_string(session).unwrap_or_default();
-                    transaction
-                        .prepare_cached("INSERT OR REPLACE INTO sessions VALUES (?1, ?2, ?3)")?
-                        .execute(params![session.id, session.started_at, record])?;
-                }
-                LogCommand::Forget(id) => {
-                    transaction.execute("DELETE FROM sessions WHERE id = ?1", [id])?;
-                    transaction.execute("DELETE FROM items WHERE session = ?1", [id])?;
-                }
-                LogCommand::WaitCommitted(_) | LogCommand::Stop => {}
-            }
-        }
-        transaction
-            .prepare_cached("INSERT OR REPLACE INTO applied VALUES (1, ?1)")?
-            .execute([signed(through)])?;
-        transaction.commit()
-    }
-}
-
-/// Waits for commands, and briefly for more. Returns all of them and the number of the last one.
-fn next(queue: &(Mutex<Queue>, Condvar)) -> (Vec<LogCommand>, u64) {
-    let mut queued = queue.0.lock();
-    while queued.commands.is_empty() {
-        queue.1.wait(&mut queued);
-    }
-    let is_early = |queued: &mut Queue| !queued.is_urgent && queued.commands.len() < BATCH_SIZE;
-    queue.1.wait_while_for(&mut queued, is_early, COMMIT_DELAY);
-    queued.is_urgent = false;
-    (std::mem::take(&mut queued.commands), queued.last)
 }
 
 #[cfg(test)]
