@@ -2,7 +2,7 @@
 //! a jump of this clock has no effect on them.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::model::SessionRecord;
 use agentproto_text::time;
@@ -27,6 +27,12 @@ impl Clock {
     pub fn now(&self) -> String {
         let since = (self.0)().duration_since(UNIX_EPOCH);
         time::rfc3339(since.unwrap_or_default())
+    }
+
+    /// The time this long ago, as RFC 3339 in UTC.
+    pub fn before(&self, age: Duration) -> String {
+        let since = (self.0)().duration_since(UNIX_EPOCH);
+        time::rfc3339(since.unwrap_or_default().saturating_sub(age))
     }
 
     /// Current time, but not before the latest time in the session's record. Within one session,

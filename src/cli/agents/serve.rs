@@ -75,6 +75,15 @@ pub struct Serve {
     /// [default: `session.idle_timeout_ms` of each manifest]
     #[arg(long, value_name = "SECONDS", value_parser = idle_timeout)]
     pub idle_timeout: Option<Duration>,
+    /// Maximum size of the stored history in megabytes; the oldest output is deleted first
+    #[arg(long, value_name = "MB", default_value_t = 2048, value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
+    pub history_size: u64,
+    /// Forget sessions this many days after their end; 0 keeps them
+    #[arg(long, value_name = "DAYS", default_value_t = 90)]
+    pub history_days: u32,
+    /// Maximum number of ended sessions to remember; the oldest are forgotten first
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub history_sessions: u32,
     /// Replace the token of the running daemon, and exit; without a running daemon, start one
     #[arg(long)]
     pub rotate_token: bool,
@@ -241,6 +250,10 @@ async fn serve(
     config.idle_timeout = args.idle_timeout;
     config.allow_invalid = args.allow_invalid;
     config.max_live = usize::try_from(args.max_sessions).unwrap_or(usize::MAX);
+    config.max_history = args.history_size << 20;
+    let days = u64::from(args.history_days);
+    config.max_age = (days > 0).then(|| Duration::from_secs(days * 24 * 60 * 60));
+    config.max_ended = usize::try_from(args.history_sessions).unwrap_or(usize::MAX);
     config.starts = HostConfig::starts(args.spawn_rate, args.max_sessions);
     let (registry, warnings) = Registry::open(config)?;
     for warning in &warnings {

@@ -159,7 +159,11 @@ fn routes() -> Vec<Route> {
             &[(422, "The stored file cannot be read")],
         ),
         Route {
-            query: vec![parameter("alive", "boolean", "Only live sessions")],
+            query: vec![
+                parameter("alive", "boolean", "Only live sessions"),
+                parameter("after", "string", "Only sessions that were started after this one"),
+                parameter("limit", "integer", "Maximum number of sessions"),
+            ],
             ..route(
                 "get",
                 "/sessions",

@@ -138,12 +138,18 @@ async fn workspaces(State(state): Shared) -> RouteResult {
 #[derive(Deserialize)]
 struct ListQuery {
     alive: Option<bool>,
+    after: Option<String>,
+    limit: Option<usize>,
 }
 
 async fn list(State(state): Shared, query: QueryResult<ListQuery>) -> RouteResult {
     let query = parse_query(query)?;
-    let sessions = state.registry.list(query.alive.unwrap_or(false));
-    Ok(ok(&SessionList { sessions }))
+    let only_alive = query.alive.unwrap_or(false);
+    let limit = query.limit.unwrap_or(usize::MAX);
+    let (sessions, next) = state
+        .registry
+        .list_page(only_alive, query.after.as_deref(), limit)?;
+    Ok(ok(&SessionList { sessions, next }))
 }
 
 async fn spawn(

@@ -11,8 +11,11 @@ use agentproto_runtime::arm::permissions::Answer;
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Sessions")]
 pub struct SessionList {
-    /// All sessions, oldest first.
+    /// All sessions, oldest first, or one page of them.
     pub sessions: Vec<SessionRecord>,
+    /// Value of `after` for the next page, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -108,6 +108,13 @@ impl SessionEntry {
         PathBuf::from(&self.record().cwd)
     }
 
+    /// Whether the session ended before a time.
+    pub(super) fn ended_before(&self, time: Option<&str>) -> bool {
+        let record = self.record();
+        let ended = record.ended_at.as_deref();
+        matches!((ended, time), (Some(ended), Some(time)) if ended < time)
+    }
+
     pub fn is_alive(&self) -> bool {
         self.record().status.is_alive()
     }

@@ -35,6 +35,8 @@ use agentproto_runtime::{Code, Error};
 const LOG_FILE: &str = "sessions.db";
 /// Default number of lines of `get_agent_session_output`.
 const DEFAULT_LINES: usize = 200;
+/// Interval at which old sessions are removed.
+const TRIM_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// Time for a killed agent to exit on its own. The runtime sends SIGTERM, and SIGKILL five seconds
 /// later (AIP-45), so this is only reached if the runtime hangs.
 const KILL_GRACE: Duration = Duration::from_secs(8);
@@ -208,6 +210,14 @@ impl Registry {
             let shared = weak.upgrade()?;
             Some(Registry { shared }.list(false))
         }));
+        let weak = Arc::downgrade(&registry.shared);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(TRIM_INTERVAL).await;
+                let Some(shared) = weak.upgrade() else { return };
+                Registry { shared }.trim();
+            }
+        });
         // Write recovered sessions before anything else can happen to them.
         registry.shared.file.write(&registry.list(false));
         Ok((registry, warnings))
@@ -247,6 +257,32 @@ impl Registry {
             .collect()
     }
 
+    /// One page of the sessions, oldest first, and the id after which the next page starts.
+    pub fn list_page(
+        &self,
+        only_alive: bool,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<(Vec<SessionRecord>, Option<String>), ApiError> {
+        if limit == 0 {
+            return Err(ApiError::bad_request("`limit` must be at least 1"));
+        }
+        let after = after.map(|id| self.entry(id)).transpose()?;
+        let sessions = self.shared.sessions.read();
+        let start = match &after {
+            None => 0,
+            Some(after) => {
+                let at = sessions.order.iter().position(|e| Arc::ptr_eq(e, after));
+                at.map_or(sessions.order.len(), |at| at + 1)
+            }
+        };
+        let rest = sessions.order.iter().skip(start);
+        let mut rest = rest.filter(|entry| !only_alive || entry.is_alive()).peekable();
+        let page: Vec<SessionRecord> = rest.by_ref().take(limit).map(|e| e.snapshot()).collect();
+        let next = rest.peek().and(page.last()).map(|last| last.id.clone());
+        Ok((page, next))
+    }
+
     /// The record of one session.
     pub fn get(&self, id: &str) -> Result<SessionRecord, ApiError> {
         Ok(self.entry(id)?.snapshot())
@@ -282,22 +318,21 @@ impl Registry {
         sessions.order.push(entry);
     }
 
-    /// Removes the oldest ended sessions beyond the limit.
+    /// Removes the oldest ended sessions beyond the limit, and those that ended too long ago.
     fn trim(&self) {
-        let max = self.shared.config.max_ended;
+        let config = &self.shared.config;
+        let oldest = config.max_age.map(|age| config.clock.before(age));
         let mut sessions = self.shared.sessions.write();
         let ended = sessions.order.iter().filter(|e| !e.is_alive()).count();
-        let mut over = ended.saturating_sub(max);
-        if over == 0 {
-            return;
-        }
+        let mut over = ended.saturating_sub(config.max_ended);
         let Sessions { by_id, order } = &mut *sessions;
         order.retain(|entry| {
-            let removed = over > 0 && !entry.is_alive();
+            let removed = !entry.is_alive() && (over > 0 || entry.ended_before(oldest.as_deref()));
             if removed {
-                over -= 1;
+                over = over.saturating_sub(1);
                 by_id.remove(&entry.id);
                 self.shared.log.forget(&entry.id);
+                self.shared.file.touch();
             }
             !removed
         });
