@@ -2,11 +2,13 @@
 //! confined program cannot read. A pointer file, authenticated in the same way, names the newest
 //! event, so that a truncated log is detected.
 
+mod accept;
 mod key;
 mod line;
 mod scope;
 #[cfg(test)]
 mod tests;
+mod torn;
 mod verify;
 
 use std::fs::{File, OpenOptions};
@@ -27,9 +29,11 @@ use crate::error::{Code, Error};
 use crate::home::{Home, make_dir};
 use agentproto_text::redact::SecretRedactor;
 
+pub use self::accept::accept;
 use self::key::{HomeKey, Key};
 use self::line::{Event, Problem, Tip};
 pub use self::scope::Scope;
+use self::torn::{TORN, Torn};
 pub use self::verify::{Anchor, Verified, verify};
 
 /// Value of `schema` in every line.
@@ -301,11 +305,13 @@ impl Audit {
             self.broken(Problem { what, ..problem })
         })?;
         let keyed_from = head.as_ref().and_then(|head| head.keyed_from);
+        let torn = torn_line(&mut log.file, end).map_err(unwritable)?;
+        let end = torn.as_ref().map_or(end, |torn| torn.start);
         let last = self.last_event(log, end, home_key.get().zip(keyed_from))?;
         match &head {
             Some(head) => line::check_end(head.tip.as_ref(), last.as_ref())
                 .map_err(|what| self.broken(what.into()))?,
-            None if end == 0 => {}
+            None if end == 0 && torn.is_none() => {}
             None => return Err(self.broken("the pointer file is missing or empty".into())),
         }
         let is_restart = head.is_none() && must_be_keyed;
@@ -327,6 +333,12 @@ impl Audit {
         if is_new {
             key::put_in_use(&self.home).map_err(unwritable)?;
         }
+        if let Some(torn) = torn {
+            let data = torn.set_aside(&log.file, &self.path).map_err(unwritable)?;
+            position = self
+                .append(log, position, (None, TORN), data)
+                .map_err(unwritable)?;
+        }
         if is_restart {
             let data = json!({ "why": "the earlier audit log was moved or deleted" });
             position = self
@@ -347,11 +359,8 @@ impl Audit {
         let Some(line) = line else {
             return Ok(None);
         };
-        let read = match line.strip_suffix(b"\n") {
-            Some(text) => line::read_event(text, keyed),
-            None => Err("the line is incomplete: it has no line break".into()),
-        };
-        read.map(Some).map_err(|problem| {
+        let text = line.strip_suffix(b"\n").unwrap_or(&line);
+        line::read_event(text, keyed).map(Some).map_err(|problem| {
             let what = format!("the last line is invalid: {}", problem.what);
             self.broken(Problem { what, ..problem })
         })
@@ -494,6 +503,15 @@ fn digest(value: &Value) -> Value {
     let text = value.to_string();
     let hash = agentproto_text::hex(&Sha256::digest(text.as_bytes()));
     json!({ "bytes": text.len(), "sha256": hash })
+}
+
+/// The last line, if it has no line break.
+fn torn_line(file: &mut File, end: u64) -> io::Result<Option<Torn>> {
+    let line = last_line(file, end)?.filter(|line| line.last() != Some(&b'\n'));
+    Ok(line.map(|line| Torn {
+        start: end - line.len() as u64,
+        line,
+    }))
 }
 
 /// The last line with its line break, or `None` if the file is empty.

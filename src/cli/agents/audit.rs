@@ -1,4 +1,4 @@
-//! `agentproto audit verify` and `agentproto audit anchor`.
+//! `agentproto audit verify`, `agentproto audit anchor` and `agentproto audit accept`.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -23,6 +23,15 @@ pub enum AuditAction {
     Verify(Verify),
     /// Check an audit log and print an anchor: a short value to store on another machine
     Anchor(PrintAnchor),
+    /// Accept that the audit log is broken: keep it under another name, so that a new one is started
+    Accept(Accept),
+}
+
+#[derive(Args, Debug)]
+pub struct Accept {
+    /// Confirm that the damage was looked into
+    #[arg(long)]
+    pub confirm: bool,
 }
 
 #[derive(Args, Debug)]
@@ -55,17 +64,47 @@ pub fn run(action: &AuditAction, out: &mut dyn Write) -> Outcome {
 
 /// `home` contains the key that wrote the log.
 fn run_with(home: &Home, action: &AuditAction, out: &mut dyn Write) -> Outcome {
+    match action {
+        AuditAction::Verify(args) => {
+            let anchors = anchors(args)?;
+            check(home, "audit verify", &args.file, &anchors, args.output, out)
+        }
+        AuditAction::Anchor(args) => check(home, "audit anchor", &args.file, &[], args.output, out),
+        AuditAction::Accept(args) => accept(home, args, out),
+    }
+}
+
+fn accept(home: &Home, args: &Accept, out: &mut dyn Write) -> Outcome {
+    if !args.confirm {
+        let what = "a broken log may be the trace of an attack, so it is only accepted explicitly";
+        return Err(Failure::new(exit::USAGE, what)
+            .typed("confirmation_required")
+            .hint("look into it (`agentproto audit verify`), then add `--confirm`"));
+    }
+    match audit::accept(home)? {
+        None => writeln!(out, "the audit log is intact; nothing was changed"),
+        Some(moved_to) => writeln!(
+            out,
+            "the broken audit log is kept as {}; the next run starts a new one",
+            moved_to.display()
+        ),
+    }
+    .map_err(io_failure)?;
+    Ok(exit::CLEAN)
+}
+
+/// Checks a log, and prints the result or an anchor.
+fn check(
+    home: &Home,
+    command: &str,
+    file: &Option<PathBuf>,
+    anchors: &[Anchor],
+    output: Output,
+    out: &mut dyn Write,
+) -> Outcome {
     let started = Instant::now();
-    let (command, file, output) = match action {
-        AuditAction::Verify(args) => ("audit verify", &args.file, args.output),
-        AuditAction::Anchor(args) => ("audit anchor", &args.file, args.output),
-    };
-    let anchors = match action {
-        AuditAction::Verify(args) => anchors(args)?,
-        AuditAction::Anchor(_) => Vec::new(),
-    };
     let path = file.clone().unwrap_or_else(|| audit::default_path(home));
-    let verified = audit::verify(home, &path, &anchors).map_err(|error| match error.code {
+    let verified = audit::verify(home, &path, anchors).map_err(|error| match error.code {
         Code::TargetUnknown => {
             let what = format!("no audit log at `{}`", path.display());
             // The hint of the error says that there was a log.
@@ -94,10 +133,8 @@ fn run_with(home: &Home, action: &AuditAction, out: &mut dyn Write) -> Outcome {
                 emitter.summary(true, started.elapsed(), object(json!({})))
             })
         }
-        Output::Human => match action {
-            AuditAction::Verify(_) => print_result(&verified, anchors.len(), out),
-            AuditAction::Anchor(_) => writeln!(out, "{}", verified.anchor()),
-        },
+        Output::Human if command == "audit anchor" => writeln!(out, "{}", verified.anchor()),
+        Output::Human => print_result(&verified, anchors.len(), out),
     }
     .map_err(io_failure)?;
     Ok(exit::CLEAN)

@@ -21,8 +21,8 @@ const HEAD_WIDTH: usize = 319;
 pub const MAX_HEAD: u64 = 4 << 10;
 
 /// Advice for a log that was changed.
-pub const KEEP_AS_EVIDENCE: &str = "the log was changed after it was written: move the directory of the log to another place and \
-     keep it as evidence; the next run starts a new log";
+pub const KEEP_AS_EVIDENCE: &str = "the log was changed after it was written: find out why; then run `agentproto audit accept`, which \
+     keeps the log under another name and lets the next run start a new one";
 /// Advice for a log whose key is not available.
 const FIND_KEY: &str =
     "restore the key from a backup, or set AGENTPROTO_HOME to the home that wrote the log";

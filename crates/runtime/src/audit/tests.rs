@@ -293,6 +293,58 @@ fn events_go_on_after_a_crash_between_line_and_pointer() {
     assert_eq!(bench.verify().expect("whole").events, 8);
 }
 
+#[test]
+fn an_incomplete_last_line_is_set_aside_and_reported() {
+    let bench = Bench::new();
+    let mut text = std::fs::read(&bench.path).expect("readable");
+    text.extend_from_slice(br#"{"schema":"agentgovernance/v1","type":"au"#);
+    std::fs::write(&bench.path, &text).expect("written");
+    bench.broken();
+    open(&bench.home)
+        .record("test.next", json!({}))
+        .expect("written");
+    assert_eq!(bench.verify().expect("whole").events, 8);
+    let lines = bench.lines();
+    let report: Value = serde_json::from_str(&lines[6]).expect("JSON");
+    assert_eq!(report["event"], "audit.torn");
+    assert_eq!(report["data"]["bytes"], 41);
+    let moved_to = report["data"]["moved_to"].as_str().expect("a name");
+    let aside = std::fs::read(bench.path.with_file_name(moved_to)).expect("readable");
+    assert!(text.ends_with(&aside) && aside.len() == 41);
+}
+
+/// The pointer names the event whose line was cut.
+#[test]
+fn a_cut_last_line_is_not_set_aside() {
+    let bench = Bench::new();
+    let text = std::fs::read(&bench.path).expect("readable");
+    let cut = text.get(..text.len() - 5).expect("a part");
+    std::fs::write(&bench.path, cut).expect("written");
+    let error = open(&bench.home)
+        .record("test.next", json!({}))
+        .expect_err("refused");
+    assert_eq!(error.code, Code::AuditBroken, "{error:?}");
+    assert_eq!(std::fs::read(&bench.path).expect("readable"), cut);
+}
+
+#[test]
+fn a_broken_log_is_accepted_explicitly() {
+    let bench = Bench::new();
+    assert!(accept(&bench.home).expect("whole").is_none());
+    let lines = bench.lines();
+    bench.write(&lines[..4]);
+    bench.refuses_events();
+    let moved_to = accept(&bench.home).expect("moved").expect("a path");
+    let kept = std::fs::read_to_string(moved_to).expect("readable");
+    assert_eq!(kept.lines().count(), 4);
+    open(&bench.home)
+        .record("test.next", json!({}))
+        .expect("written");
+    let verified = bench.verify().expect("whole");
+    assert!(verified.restarted);
+    assert_eq!(verified.events, 2);
+}
+
 /// Writes all hashes again after a change, as somebody without the key can.
 fn rehash(lines: &[String], sorted: bool) -> Vec<String> {
     let mut prev = line::GENESIS.to_owned();
@@ -437,7 +489,7 @@ fn a_log_that_was_moved_without_its_pointer_is_not_replaced() {
         .record("test.next", json!({}))
         .expect_err("refused");
     assert_eq!(error.code, Code::AuditBroken);
-    assert!(error.hint.expect("a hint").contains("directory of the log"));
+    assert!(error.hint.expect("a hint").contains("audit accept"));
 }
 
 #[test]
