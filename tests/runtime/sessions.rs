@@ -297,6 +297,8 @@ fn a_session_is_resumed_in_a_later_run() {
     assert_eq!(second.code, 0, "{}", second.stderr);
     assert!(second.text().contains("apple"), "{}", second.stdout);
     assert_eq!(second.of("aoi:summary")[0]["session_id"], id.as_str());
+    assert_eq!(second.of("turn-end")[0]["sessionId"], id.as_str());
+    assert!(second.of("session").is_empty(), "{}", second.stdout);
     let unknown = place.run("mock-acp", &["--resume", "mock-nobody", "--prompt", "x"]);
     assert_eq!(
         (unknown.code, unknown.error().0.as_str()),

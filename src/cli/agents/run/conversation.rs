@@ -265,7 +265,11 @@ async fn turn(
                     continue;
                 };
                 match &event {
-                    StreamEvent::TurnEnd { reason, .. } => ended.reason = Some(*reason),
+                    StreamEvent::TurnEnd { reason, .. } => {
+                        ended.reason = Some(*reason);
+                        ended.session = conversation.agent_session().await;
+                        output.opened(ended.session.as_deref().unwrap_or(&conversation.id));
+                    }
                     StreamEvent::Error { code, .. } => {
                         let known = code.parse::<Code>();
                         ended.error_exit = Some(known.map_or(exit::FINDINGS, exit_codes::of));

@@ -161,7 +161,11 @@ pub fn run(args: &Run, global: &Global, out: &mut dyn Write) -> Outcome {
         Output::Jsonl => {
             let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
             emitter.meta("run").map_err(io_failure)?;
-            Box::new(Machine { emitter, started })
+            Box::new(Machine {
+                emitter,
+                started,
+                session: None,
+            })
         }
         Output::Text => Box::new(Human {
             out,
@@ -415,7 +419,10 @@ async fn turn(
             event = turn.next() => {
                 let Some(event) = event else { return Ok(()) };
                 match &event {
-                    StreamEvent::TurnEnd { reason, .. } => ended.reason = Some(*reason),
+                    StreamEvent::TurnEnd { reason, .. } => {
+                        ended.reason = Some(*reason);
+                        output.opened(&session.id());
+                    }
                     StreamEvent::Error { code, .. } => {
                         let known = code.parse::<Code>();
                         ended.error_exit = Some(known.map_or(exit::FINDINGS, exit_codes::of));

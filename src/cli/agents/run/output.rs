@@ -40,6 +40,8 @@ impl RunEnd {
 pub trait RunOutput {
     fn note(&mut self, note: Option<Note>) -> Result<(), Error>;
     fn event(&mut self, event: &StreamEvent) -> Result<(), Error>;
+    /// Called with the id of the agent's session before the end of the turn.
+    fn opened(&mut self, _session: &str) {}
     fn sessions(&mut self, list: &Value) -> Result<(), Error>;
     /// Whether the user can be asked.
     fn can_ask(&self) -> bool;
@@ -56,6 +58,8 @@ fn write_error(error: std::io::Error) -> Error {
 pub struct Machine<'w> {
     pub emitter: Emitter<'w>,
     pub started: Instant,
+    /// Id of the agent's session.
+    pub session: Option<String>,
 }
 
 impl RunOutput for Machine<'_> {
@@ -100,8 +104,18 @@ impl RunOutput for Machine<'_> {
             StreamEvent::TurnEnd { .. } => EventType::TurnEnd,
             StreamEvent::Error { .. } => return Ok(()),
         };
-        let fields = object(serde_json::to_value(event).unwrap_or_default());
+        let mut fields = object(serde_json::to_value(event).unwrap_or_default());
+        if let (EventType::TurnEnd, Some(session)) = (kind, &self.session) {
+            // AOI asks for a stable id of what was changed.
+            for name in ["id", "sessionId"] {
+                fields.insert(name.to_owned(), session.as_str().into());
+            }
+        }
         self.emitter.event(kind, &fields).map_err(write_error)
+    }
+
+    fn opened(&mut self, session: &str) {
+        self.session = Some(session.to_owned());
     }
 
     fn sessions(&mut self, list: &Value) -> Result<(), Error> {
@@ -121,13 +135,6 @@ impl RunOutput for Machine<'_> {
         let elapsed = self.started.elapsed();
         let ended = ended?;
         let code = ended.code();
-        // `--list-sessions` has already printed the sessions.
-        if let (Some(id), Some(_)) = (&ended.session, ended.reason) {
-            let fields = object(json!({ "id": id, "sessionId": id }));
-            self.emitter
-                .event(EventType::Session, &fields)
-                .map_err(io_failure)?;
-        }
         self.emitter
             .summary(code == exit::CLEAN, elapsed, ended.summary())
             .map_err(io_failure)?;
