@@ -204,50 +204,6 @@ fn damaged_files_are_moved_aside_and_reported() {
     host.turn(&new, "hello");
 }
 
-#[test]
-fn a_full_disk_only_loses_history() {
-    let dir = TempDir::new().expect("a directory");
-    let mut limited = command(dir.path());
-    // SAFETY: only async-signal-safe calls between fork and exec.
-    unsafe {
-        limited.pre_exec(|| {
-            let most = libc::rlimit {
-                rlim_cur: 400 << 10,
-                rlim_max: 400 << 10,
-            };
-            libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
-            match libc::setrlimit(libc::RLIMIT_FSIZE, &most) {
-                0 => Ok(()),
-                _ => Err(std::io::Error::last_os_error()),
-            }
-        });
-    }
-    let host = Served::started(dir, limited, &[]);
-    let id = host.running("default");
-    let long = "much to say ".repeat(200);
-    eventually("the log is full", || {
-        host.turn(&id, &long);
-        host.get("/healthz").json()["status"] == "degraded"
-    });
-    host.turn(&id, "still there");
-    let lines = host.lines(&id);
-    assert!(
-        lines.iter().any(|l| l == "You said: still there"),
-        "{}",
-        lines.len()
-    );
-    let now = host.get(&format!("/sessions/{id}")).json();
-    assert_eq!(
-        (&now["status"], &now["busy"]),
-        (&json!("running"), &json!(false))
-    );
-    assert_eq!(
-        host.post(&format!("/sessions/{id}/kill"), &json!({}))
-            .json()["ok"],
-        true
-    );
-}
-
 // The clock went back, so the timestamps of earlier sessions are in the future.
 #[test]
 fn a_clock_jump_does_not_change_sessions() {
@@ -259,14 +215,14 @@ fn a_clock_jump_does_not_change_sessions() {
     let (_, _, dir) = host.stop();
     let log = Connection::open(dir.path().join("home/sessions.db")).expect("opened");
     let text: String = log
-        .query_row("SELECT record FROM sessions", [], |row| row.get(0))
+        .query_row("SELECT record FROM records", [], |row| row.get(0))
         .expect("one");
     let mut record: Value = serde_json::from_str(&text).expect("JSON");
     for field in ["startedAt", "endedAt", "lastOutputAt"] {
         record[field] = json!("2999-01-01T00:00:00.000Z");
     }
     let changed = log.execute(
-        "UPDATE sessions SET started_at = ?1, record = ?2",
+        "UPDATE records SET started_at = ?1, record = ?2",
         ["2999-01-01T00:00:00.000Z", &record.to_string()],
     );
     assert_eq!(changed.expect("written"), 1);
@@ -300,10 +256,14 @@ fn the_history_is_limited_to_ten_thousand_sessions() {
     let (_, _, dir) = host.stop();
     let mut log = Connection::open(dir.path().join("home/sessions.db")).expect("opened");
     let text: String = log
-        .query_row("SELECT record FROM sessions", [], |row| row.get(0))
+        .query_row("SELECT record FROM records", [], |row| row.get(0))
         .expect("one");
     let mut record: Value = serde_json::from_str(&text).expect("JSON");
     record["startedAt"] = json!("2001-01-01T00:00:00.000Z");
+    // The format of earlier versions, which is converted.
+    let old = "CREATE TABLE sessions (id TEXT PRIMARY KEY, started_at TEXT, record TEXT);
+        CREATE TABLE items (session TEXT, seq INTEGER, epoch INTEGER, kind TEXT, data TEXT);";
+    log.execute_batch(old).expect("created");
     let filling = log.transaction().expect("begun");
     for n in 0..10_000 {
         let name = format!("ses_{n:024}");

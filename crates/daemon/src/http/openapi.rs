@@ -161,7 +161,11 @@ fn routes() -> Vec<Route> {
         Route {
             query: vec![
                 parameter("alive", "boolean", "Only live sessions"),
-                parameter("after", "string", "Only sessions that were started after this one"),
+                parameter(
+                    "after",
+                    "string",
+                    "Only sessions that were started after this one",
+                ),
                 parameter("limit", "integer", "Maximum number of sessions"),
             ],
             ..route(

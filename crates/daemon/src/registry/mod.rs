@@ -277,7 +277,9 @@ impl Registry {
             }
         };
         let rest = sessions.order.iter().skip(start);
-        let mut rest = rest.filter(|entry| !only_alive || entry.is_alive()).peekable();
+        let mut rest = rest
+            .filter(|entry| !only_alive || entry.is_alive())
+            .peekable();
         let page: Vec<SessionRecord> = rest.by_ref().take(limit).map(|e| e.snapshot()).collect();
         let next = rest.peek().and(page.last()).map(|last| last.id.clone());
         Ok((page, next))

@@ -69,13 +69,18 @@ mod tests {
         let items: Vec<LogItem> = KINDS
             .iter()
             .zip(7..)
-            .map(|((kind, _), seq)| LogItem::new(3, seq, *kind, &format!("{{\"n\":\"{seq} \\n é\"}}")))
+            .map(|((kind, _), seq)| {
+                LogItem::new(3, seq, *kind, &format!("{{\"n\":\"{seq} \\n é\"}}"))
+            })
             .collect();
         let block = encode(&items.iter().collect::<Vec<_>>());
         let rows = decode(7, 3, &block).expect("a block");
         assert_eq!(rows.len(), KINDS.len());
         for (row, item) in rows.iter().zip(&items) {
-            assert_eq!((row.seq, row.epoch, row.kind), (item.seq, item.epoch, item.kind));
+            assert_eq!(
+                (row.seq, row.epoch, row.kind),
+                (item.seq, item.epoch, item.kind)
+            );
             assert_eq!(row.data, item.data());
         }
     }

@@ -65,8 +65,7 @@ impl Database {
     /// Number of the last command in the database.
     pub fn applied(&self) -> u64 {
         let query = "SELECT last FROM applied";
-        let applied: rusqlite::Result<i64> =
-            self.connection.query_row(query, [], |row| row.get(0));
+        let applied: rusqlite::Result<i64> = self.connection.query_row(query, [], |row| row.get(0));
         applied.map_or(0, i64::unsigned_abs)
     }
 
@@ -99,11 +98,19 @@ impl Database {
                     let key = key(&transaction, session)?;
                     let missed = gap.missed.map_or(-1, signed);
                     let last = gap.first + gap.missed.unwrap_or(1).max(1) - 1;
-                    insert(&transaction, key, (gap.first, last), gap.epoch, missed, None)?;
+                    insert(
+                        &transaction,
+                        key,
+                        (gap.first, last),
+                        gap.epoch,
+                        missed,
+                        None,
+                    )?;
                 }
                 // Its blocks are deleted later.
                 LogCommand::Forget(id) => {
-                    let marked = "INSERT OR IGNORE INTO deleted SELECT key FROM records WHERE id = ?1";
+                    let marked =
+                        "INSERT OR IGNORE INTO deleted SELECT key FROM records WHERE id = ?1";
                     transaction.execute(marked, [id])?;
                     transaction.execute("DELETE FROM records WHERE id = ?1", [id])?;
                 }
@@ -146,7 +153,8 @@ impl Database {
     }
 
     fn pragma(&self, name: &str) -> rusqlite::Result<i64> {
-        self.connection.pragma_query_value(None, name, |row| row.get(0))
+        self.connection
+            .pragma_query_value(None, name, |row| row.get(0))
     }
 
     fn delete_forgotten(&mut self) -> rusqlite::Result<bool> {
@@ -157,7 +165,11 @@ impl Database {
         };
         let blocks = "DELETE FROM blocks WHERE number IN
             (SELECT number FROM blocks WHERE session = ?1 LIMIT ?2)";
-        if self.connection.execute(blocks, [session, BLOCKS_PER_STEP])? == 0 {
+        if self
+            .connection
+            .execute(blocks, [session, BLOCKS_PER_STEP])?
+            == 0
+        {
             let query = "DELETE FROM deleted WHERE session = ?1";
             self.connection.execute(query, [session])?;
         }
@@ -246,7 +258,14 @@ fn write_items(transaction: &Transaction, key: i64, items: &[&LogItem]) -> rusql
         let (block, others) = rest.split_at(count);
         let last = first.seq + count as u64 - 1;
         let data = blocks::encode(block);
-        insert(transaction, key, (first.seq, last), first.epoch, 0, Some(&data))?;
+        insert(
+            transaction,
+            key,
+            (first.seq, last),
+            first.epoch,
+            0,
+            Some(&data),
+        )?;
         rest = others;
     }
     Ok(())

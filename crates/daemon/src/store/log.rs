@@ -178,7 +178,8 @@ impl SessionLog {
     /// items are deleted.
     pub fn open(path: &Path, max_bytes: u64) -> Result<(SessionLog, Opened), Error> {
         let unreadable = |name: &str, e: std::io::Error| unusable(path, &format!("{name}: {e}"));
-        let (database, moved_to) = Database::open(path, max_bytes).map_err(|e| unusable(path, &e))?;
+        let (database, moved_to) =
+            Database::open(path, max_bytes).map_err(|e| unusable(path, &e))?;
         let reader = database::reader(path).map_err(|e| unusable(path, &e.to_string()))?;
         let (journal, left) = Journal::open(&path.with_extension("journal"))
             .map_err(|e| unreadable("its journal", e))?;
@@ -481,7 +482,12 @@ impl Writer {
             false => Arc::make_mut(&mut queued.taken).extend(commands),
         }
         let waiting = std::mem::take(&mut queued.waiting);
-        (Arc::clone(&queued.taken), queued.last, waiting, queued.is_stopping)
+        (
+            Arc::clone(&queued.taken),
+            queued.last,
+            waiting,
+            queued.is_stopping,
+        )
     }
 
     /// Marks the sessions whose commands are neither in the database nor in the journal.
@@ -501,7 +507,10 @@ impl Writer {
 
     /// Commits a batch. After a failure the disk is retried at intervals.
     fn commit(&mut self, batch: &[LogCommand], through: u64) -> bool {
-        if self.failed_at.is_some_and(|at| at.elapsed() < RETRY_INTERVAL) {
+        if self
+            .failed_at
+            .is_some_and(|at| at.elapsed() < RETRY_INTERVAL)
+        {
             return false;
         }
         match self.database.write(batch, through) {
