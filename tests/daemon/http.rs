@@ -164,6 +164,7 @@ fn a_question_is_answered_over_http() {
     let question = asked.last().expect("one").data.clone();
     let pending = host.get(&format!("/sessions/{id}")).json()["pendingPermissions"].clone();
     assert_eq!(pending, json!([question]));
+    assert_eq!(question["tool"]["input"]["path"], "notes.txt", "{question}");
     let path = format!(
         "/sessions/{id}/permissions/{}",
         question["id"].as_str().expect("an id")
@@ -189,11 +190,10 @@ fn a_question_is_answered_over_http() {
         true
     );
     let rest = stream.until(|event, data| event == "status" && data["busy"] == false);
-    assert!(
-        rest.iter()
-            .any(|m| m.event == "permission" && m.data["closed"] == true),
-        "{rest:?}"
-    );
+    let closed = rest.iter().find(|m| m.event == "permission");
+    let closed = &closed.expect("closed").data;
+    assert_eq!(closed["closed"], true);
+    assert_eq!(closed["answer"]["kind"], "allow_once", "{closed}");
     assert!(
         rest.iter().any(|m| m.data["line"] == "You allowed it."),
         "{rest:?}"

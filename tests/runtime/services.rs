@@ -22,6 +22,15 @@ fn permissions_follow_the_policy() {
                 .as_array()
                 .is_some_and(|o| o.len() == 4)
         );
+        // Whoever reads the events sees what was decided, and about what.
+        let tool = &prompts[0]["tool"];
+        assert_eq!(tool["name"], "Edit the notes", "{}", ran.stdout);
+        assert_eq!(tool["input"]["path"], "notes.txt", "{}", ran.stdout);
+        let is_allowed = ran.text().contains("You allowed it");
+        let decision = if is_allowed { "allow" } else { "deny" };
+        assert_eq!(prompts[0]["decision"], decision);
+        let denied = &ran.of("aoi:summary")[0]["denied"];
+        assert_eq!(denied.as_u64(), (!is_allowed).then_some(1));
         ran.text()
     };
     assert!(ask(&["--yes"]).contains("allowed"));

@@ -146,6 +146,10 @@ pub struct PendingPermission {
     /// JSON Schema of an answer with content. Without it, the answer is one of the options.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<serde_json::Value>,
+    /// The tool call that the agent asks permission for: `id`, `name`, `kind`, `input`, `content`
+    /// and `locations`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<serde_json::Value>,
 }
 
 /// The shape of `Choice` in the API document.

@@ -247,6 +247,8 @@ mod tests {
                 message: "may I?".into(),
                 options: vec![],
                 schema: None,
+                tool: None,
+                decision: None,
             },
             delta("end"),
             StreamEvent::TurnEnd {

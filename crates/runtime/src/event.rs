@@ -50,6 +50,13 @@ pub enum StreamEvent {
         /// JSON Schema of an answer with content. Without it, the answer is one of the options.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         schema: Option<Value>,
+        /// The tool call that the agent asks permission for: `id`, `name`, `kind`, `input`, `content`
+        /// (with the changes of files) and `locations`, as far as the agent names them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool: Option<Value>,
+        /// The decision of a rule or policy: `allow` or `deny`. Without it, the user is asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        decision: Option<String>,
     },
     /// The turn ended normally.
     TurnEnd {

@@ -13,7 +13,7 @@ use super::pins::PinKey;
 use super::{line_data, status_data};
 use crate::clock::Clock;
 use crate::error::ApiError;
-use crate::model::{SessionRecord, SessionStatus};
+use crate::model::{PendingPermission, SessionRecord, SessionStatus};
 use crate::project::{OutputLine, Projector};
 use crate::ring::{Channel, ItemKind};
 use crate::store::{SessionLog, SessionsFile};
@@ -367,24 +367,26 @@ impl SessionEntry {
                 .hint(format!("the options are {}", offered.join(", "))));
         }
         let session = self.agent().ok_or_else(closed)?;
+        let said = describe(&pending, &answer);
         session
             .respond(question, answer)
             .map_err(|error| match error.code {
                 Code::QuestionUnknown => closed(),
                 _ => error.into(),
             })?;
-        self.close_question(question);
+        self.close_question(question, said);
         Ok(())
     }
 
-    pub(super) fn close_question(&self, question: &str) {
+    /// Closes a question, with the answer if the user gave one.
+    fn close_question(&self, question: &str, answer: Value) {
         let mut record = self.record();
         let before = record.pending_permissions.len();
         record.pending_permissions.retain(|p| p.id != question);
         let closed = record.pending_permissions.len() < before;
         drop(record);
         if closed {
-            let data = json!({ "id": question, "closed": true });
+            let data = json!({ "id": question, "closed": true, "answer": answer });
             self.channel.push(ItemKind::Permission, &data);
         }
     }
@@ -450,6 +452,18 @@ impl SessionEntry {
         }
         drop(record);
         self.lines(&[crate::project::warning(message)]);
+    }
+}
+
+/// An answer for the history. The content of a form may be secret, so it is left out.
+fn describe(question: &PendingPermission, answer: &Answer) -> Value {
+    match answer {
+        Answer::Choice(id) => {
+            let chosen = question.options.iter().find(|option| option.id == *id);
+            json!({ "option": id, "label": chosen.map(|o| &o.label), "kind": chosen.and_then(|o| o.kind.as_ref()) })
+        }
+        Answer::Content(_) => json!({ "content": true }),
+        Answer::Declined | Answer::Cancelled => json!({ "declined": true }),
     }
 }
 

@@ -66,6 +66,8 @@ fn publish(entry: &SessionEntry, session: &Session, event: StreamEvent) {
         message,
         options,
         schema,
+        tool,
+        ..
     } = event
         && session.has_open_question(&id)
     {
@@ -74,6 +76,7 @@ fn publish(entry: &SessionEntry, session: &Session, event: StreamEvent) {
             message,
             options,
             schema,
+            tool,
         };
         let data = serde_json::to_value(&question).unwrap_or_default();
         entry.update(|record| record.pending_permissions.push(question));

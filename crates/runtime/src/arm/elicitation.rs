@@ -87,6 +87,7 @@ impl Form {
             is_permission: false,
             tool: "elicitation".to_owned(),
             kind: None,
+            details: None,
         }
     }
 

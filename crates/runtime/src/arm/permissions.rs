@@ -88,6 +88,8 @@ pub struct AgentQuestion {
     pub tool: String,
     /// The tool's kind, for rules.
     pub kind: Option<String>,
+    /// What the tool call would do, for the user.
+    pub details: Option<Value>,
 }
 
 /// Answers questions by permissions, or passes them to the caller.
@@ -133,6 +135,11 @@ impl PermissionBroker {
                 message: question.message.clone(),
                 options: question.choices.clone(),
                 schema: question.schema.clone(),
+                tool: question.details.clone(),
+                decision: match decision {
+                    Decision::Ask => None,
+                    decided => Some(<&str>::from(decided).to_owned()),
+                },
             })
             .await?;
         Ok(PendingQuestion {
@@ -400,6 +407,7 @@ mod tests {
                 is_permission: true,
                 tool: tool.into(),
                 kind: None,
+                details: None,
             })
         };
         assert_eq!(decided("Edit src/main.rs"), Decision::Deny);

@@ -302,6 +302,8 @@ fn question(data: &Value) -> StreamEvent {
         message: text("message"),
         options: serde_json::from_value(data["options"].clone()).unwrap_or_default(),
         schema: data.get("schema").cloned(),
+        tool: data.get("tool").cloned(),
+        decision: None,
     }
 }
 

@@ -3,6 +3,7 @@
 mod chosen;
 mod conversation;
 mod output;
+mod preview;
 mod questions;
 
 use std::collections::HashMap;
@@ -198,6 +199,8 @@ pub struct RunEnd {
     interrupted: Option<u8>,
     /// Exit code for the turn's own error, which was already reported as an event.
     error_exit: Option<u8>,
+    /// Number of permission requests that a policy denied without asking.
+    denied: u32,
 }
 
 async fn run_with_signals(
@@ -422,6 +425,9 @@ async fn turn(
                     StreamEvent::TurnEnd { reason, .. } => {
                         ended.reason = Some(*reason);
                         output.opened(&session.id());
+                    }
+                    StreamEvent::AgentPrompt { decision: Some(decision), .. } if decision == "deny" => {
+                        ended.denied += 1;
                     }
                     StreamEvent::Error { code, .. } => {
                         let known = code.parse::<Code>();

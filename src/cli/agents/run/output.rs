@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 
-use super::RunEnd;
+use super::{RunEnd, preview};
 use crate::cli::agents::exit_codes;
 use crate::cli::agents::notes::{Note, stage_text};
 use crate::cli::{Failure, Outcome, io_failure};
@@ -28,7 +28,8 @@ impl RunEnd {
         } else {
             json!({ "reason": self.reason })
         };
-        let mut fields = object(json!({ "session_id": self.session }));
+        let denied = (self.denied > 0).then_some(self.denied);
+        let mut fields = object(json!({ "session_id": self.session, "denied": denied }));
         fields.extend(object(reason));
         // Unknown values are left out.
         fields.retain(|_, value| !value.is_null());
@@ -203,8 +204,11 @@ impl RunOutput for Human<'_> {
                 let name = self.tools.get(id).unwrap_or(id).clone();
                 self.print_note(&format!("tool failed: {name}"));
             }
-            StreamEvent::AgentPrompt { message, .. } => {
+            StreamEvent::AgentPrompt { message, tool, .. } => {
                 self.print_note(message);
+                for line in tool.iter().flat_map(preview::lines) {
+                    self.print_note(&format!("  {line}"));
+                }
                 if let Some(decision) = self.decision {
                     self.print_note(&format!("  {decision}"));
                 }
@@ -278,6 +282,7 @@ mod tests {
             reason: Some(StopReason::Cancelled),
             interrupted,
             error_exit,
+            denied: 0,
         };
         let summary = |ended: &RunEnd| Value::Object(ended.summary());
         for code in [exit::INTERRUPTED, exit::TERMINATED] {

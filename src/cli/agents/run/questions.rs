@@ -180,6 +180,8 @@ mod tests {
             message: "May I?".to_owned(),
             options: Vec::new(),
             schema: None,
+            tool: None,
+            decision: None,
         }
     }
 

@@ -19,7 +19,7 @@ use agent_client_protocol::{Client, Error, HandleDispatchFrom, on_receive_reques
 use serde_json::{Value, json};
 
 use super::files::{FileError, Files, Guarded};
-use super::tap::Shared;
+use super::tap::{Announced, Shared};
 use super::terminals::Terminals;
 use crate::arm::elicitation::{ElicitationResult, Form};
 use crate::arm::permissions::{AgentQuestion, Answer, PermissionBroker};
@@ -164,8 +164,11 @@ impl Services {
         // A request may omit the title of the announced call, which rules match.
         let id = request.tool_call.tool_call_id.to_string();
         let call = id.clone();
-        let (known, known_kind) = shared.announced(&id).unwrap_or((id, None));
-        let tool = fields.title.clone().unwrap_or(known);
+        let known = shared.announced(&id).unwrap_or_else(|| Announced {
+            name: id,
+            ..Announced::default()
+        });
+        let tool = fields.title.clone().unwrap_or(known.name);
         let question = AgentQuestion {
             id: format!("permission-{number}"),
             message: format!("The agent asks for permission: {tool}"),
@@ -180,7 +183,8 @@ impl Services {
                 .collect(),
             schema: None,
             is_permission: true,
-            kind: fields.kind.as_ref().and_then(name_of).or(known_kind),
+            kind: fields.kind.as_ref().and_then(name_of).or(known.kind),
+            details: Some(details(&call, &tool, &known.input, &json!(fields))),
             tool,
         };
         let Some(events) = shared.events() else {
@@ -234,6 +238,37 @@ impl Services {
             }
         }
     }
+}
+
+/// Maximum size of the content of a tool call in a question, in bytes.
+const MAX_DETAILS: usize = 256 << 10;
+
+/// What a tool call would do, for the user who decides. Content that is too large is left out.
+fn details(id: &str, name: &str, input: &Value, fields: &Value) -> Value {
+    let mut details = json!({ "id": id, "name": name });
+    let named = [
+        ("kind", "kind"),
+        ("locations", "locations"),
+        ("rawInput", "input"),
+        ("content", "content"),
+    ];
+    let mut size = 0;
+    for (from, to) in named {
+        // The input may have been announced before.
+        let value = match from {
+            "rawInput" => fields.get(from).or(Some(input)),
+            _ => fields.get(from),
+        };
+        let Some(value) = value.filter(|value| !value.is_null()) else {
+            continue;
+        };
+        size += value.to_string().len();
+        match size <= MAX_DETAILS {
+            true => details[to] = value.clone(),
+            false => details["truncated"] = json!(true),
+        }
+    }
+    details
 }
 
 /// The wire name of a unit variant.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use futures::channel::mpsc;
 use parking_lot::Mutex;
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
@@ -34,8 +35,16 @@ const MAX_REPORTED: u32 = 5;
 /// Maximum number of announced tool calls to remember, for questions about them.
 const MAX_ANNOUNCED: usize = 10_000;
 
-/// Name and kind of a tool call.
-pub type Announced = (String, Option<String>);
+/// Maximum size of the input of an announced tool call to remember, in bytes.
+const MAX_INPUT: usize = 16 << 10;
+
+/// A tool call as the agent announced it.
+#[derive(Clone, Debug, Default)]
+pub struct Announced {
+    pub name: String,
+    pub kind: Option<String>,
+    pub input: Value,
+}
 
 #[derive(Deserialize)]
 struct Envelope<'l> {
@@ -58,7 +67,7 @@ pub struct Shared {
     /// Why no more messages can arrive. Once set, it does not change.
     over: watch::Sender<Option<WireEnd>>,
     first_garbage: Mutex<Option<String>>,
-    /// Name and kind of announced tool calls, by id.
+    /// Announced tool calls, by id.
     announced: Mutex<HashMap<String, Announced>>,
     observer: Arc<dyn Observer>,
     masks: SecretRedactor,
@@ -135,18 +144,23 @@ impl Shared {
         self.prompt.end();
     }
 
-    /// Name and kind with which a tool call was announced.
+    /// A tool call as the agent announced it.
     pub fn announced(&self, id: &str) -> Option<Announced> {
         let known = self.announced.lock();
         known.get(id).cloned()
     }
 
-    fn announce(&self, id: &str, name: &str, kind: Option<&str>) {
+    fn announce(&self, id: &str, name: &str, kind: Option<&str>, input: &Value) {
         let mut known = self.announced.lock();
         if known.len() >= MAX_ANNOUNCED {
             known.clear();
         }
-        let announced = (name.to_owned(), kind.map(str::to_owned));
+        let is_small = input.to_string().len() <= MAX_INPUT;
+        let announced = Announced {
+            name: name.to_owned(),
+            kind: kind.map(str::to_owned),
+            input: is_small.then(|| input.clone()).unwrap_or_default(),
+        };
         known.insert(id.to_owned(), announced);
     }
 
@@ -269,8 +283,14 @@ impl Reader {
         match self.tools.translate(&params.update) {
             Ok(events) => {
                 for event in events.into_iter().flatten() {
-                    if let StreamEvent::ToolCall { id, name, kind, .. } = &event {
-                        self.shared.announce(id, name, kind.as_deref());
+                    if let StreamEvent::ToolCall {
+                        id,
+                        name,
+                        kind,
+                        args,
+                    } = &event
+                    {
+                        self.shared.announce(id, name, kind.as_deref(), args);
                     }
                     turn.1.emit(event).await?;
                 }

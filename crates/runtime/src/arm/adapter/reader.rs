@@ -234,6 +234,7 @@ async fn handle_event(
                 message,
                 choices: options,
                 kind: None,
+                details: None,
             };
             return ask(shared, input, current, question).await;
         }
