@@ -109,7 +109,7 @@ fn a_crash_on_a_full_disk_leaves_a_gap() {
     assert!(has_answer(&events, "hello"), "{events:?}");
     assert!(!has_answer(&events, &long));
     assert_eq!(gaps(&events), [&json!({ "missed": null })], "{events:?}");
-    // Readers of the stream see it, too.
+    // Readers of the stream also see it.
     let streamed = host.stream(&id, "", "").read_out();
     assert!(streamed.iter().any(|message| message.event == "gap"));
 }

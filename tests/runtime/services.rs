@@ -22,7 +22,7 @@ fn permissions_follow_the_policy() {
                 .as_array()
                 .is_some_and(|o| o.len() == 4)
         );
-        // Whoever reads the events sees what was decided, and about what.
+        // The events show what was decided, and about what.
         let tool = &prompts[0]["tool"];
         assert_eq!(tool["name"], "Edit the notes", "{}", ran.stdout);
         assert_eq!(tool["input"]["path"], "notes.txt", "{}", ran.stdout);

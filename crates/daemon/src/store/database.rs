@@ -399,11 +399,7 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     if let Some(dir) = path.parent() {
         let _ = agentproto_runtime::home::make_dir(dir);
     }
-    let _ = std::os::unix::fs::OpenOptionsExt::mode(
-        std::fs::OpenOptions::new().create(true).append(true),
-        0o600,
-    )
-    .open(path);
+    let _ = super::private_file(path);
     let mut connection = Connection::open(path)?;
     connection.busy_timeout(Duration::from_secs(5))?;
     // Before the first table is created, so that free pages can be returned.

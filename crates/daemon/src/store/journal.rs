@@ -55,14 +55,7 @@ pub struct Journal {
 impl Journal {
     /// Opens the file, and returns the commands of an earlier run with their numbers.
     pub fn open(path: &Path) -> io::Result<(Journal, Vec<(u64, LogCommand)>)> {
-        use std::os::unix::fs::OpenOptionsExt;
-        let mut file = File::options()
-            .create(true)
-            .read(true)
-            .write(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(path)?;
+        let mut file = super::private_file(path)?;
         let (left, whole) = read(&mut file)?;
         // Cut off a partial line, so that new lines do not continue it.
         file.set_len(whole)?;

@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// Size of the file in bytes. The session ids start at `IDS`.
@@ -29,13 +29,7 @@ pub struct Marked {
 impl Marker {
     /// Opens the file, allocates its blocks, and returns what it contains.
     pub fn open(path: &Path) -> io::Result<(Marker, Marked)> {
-        let file = File::options()
-            .create(true)
-            .read(true)
-            .write(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(path)?;
+        let file = super::private_file(path)?;
         let mut bytes = vec![0; SIZE];
         let mut length = 0;
         while let Some(rest) = bytes.get_mut(length..).filter(|rest| !rest.is_empty()) {

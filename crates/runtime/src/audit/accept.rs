@@ -18,7 +18,7 @@ pub fn accept(home: &Home) -> Result<Option<PathBuf>, Error> {
     }
     let failed = |e: io::Error| unwritable(&path, &e);
     let log = Log::open(&path).map_err(failed)?;
-    // Nobody else writes to it meanwhile.
+    // No other process writes to it now.
     let _locked = Locked::new(&log.file, libc::LOCK_EX).map_err(failed)?;
     let name = |path: &std::path::Path, number: u32| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -132,7 +132,7 @@ impl RunOutput for Machine<'_> {
         false
     }
 
-    fn finish(mut self: Box<Self>, ended: Result<RunEnd, Failure>) -> Outcome {
+    fn finish(self: Box<Self>, ended: Result<RunEnd, Failure>) -> Outcome {
         let elapsed = self.started.elapsed();
         let ended = ended?;
         let code = ended.code();
