@@ -1,7 +1,6 @@
 //! Failures around the daemon, each with a clear result (A46-STATUS-06, 07, A46-REF-02).
 
 use std::net::TcpListener;
-use std::os::unix::process::CommandExt;
 
 use super::served::{Served, command, eventually, processes_of};
 use rusqlite::Connection;

@@ -195,6 +195,10 @@ fn a_flood_is_cut_in_the_result_and_streamed_as_text() {
 }
 
 /// Calls the tool that prints 1 GiB. Returns the result, and the peak memory in MiB.
+#[expect(
+    clippy::zombie_processes,
+    reason = "`wait4` waits for it, and returns its memory"
+)]
 fn call_giant(aviary: &Aviary) -> (Value, i64) {
     let args = [
         "--output", "json", "../bird", "run", "any", "--verb", "giant",
@@ -210,7 +214,7 @@ fn call_giant(aviary: &Aviary) -> (Value, i64) {
     let (mut status, pid) = (0, i32::try_from(child.id()).expect("a pid"));
     // SAFETY: all bytes zero is a valid value of this structure of numbers.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: the process is a child of this test, and nobody else waits for it.
+    // SAFETY: the process is a child of this test, and only this function waits for it.
     let waited = unsafe { libc::wait4(pid, &raw mut status, 0, &raw mut usage) };
     assert_eq!(waited, pid);
     let result = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text:.300}"));

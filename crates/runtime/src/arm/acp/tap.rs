@@ -159,7 +159,10 @@ impl Shared {
         let announced = Announced {
             name: name.to_owned(),
             kind: kind.map(str::to_owned),
-            input: is_small.then(|| input.clone()).unwrap_or_default(),
+            input: match is_small {
+                true => input.clone(),
+                false => Value::Null,
+            },
         };
         known.insert(id.to_owned(), announced);
     }
