@@ -65,9 +65,11 @@ async fn one(session: &LintSession, command: &ProbeCommand) {
     }
     let Some(limit) = &command.limit else {
         let declared = ["supports_limit", "supports_cursor"];
-        if declared.iter().any(|key| declares(session, command, key)) {
-            let why = "a limit or cursor is declared, but the probe file has no `limit` for the \
-                       command";
+        let uses_limit = |word: &String| word == "--limit" || word.starts_with("--limit=");
+        if declared.iter().any(|key| declares(session, command, key))
+            || command.ok.iter().any(uses_limit)
+        {
+            let why = "the command has a limit or cursor, but the probe file has no `limit` for it";
             verdicts.skip(&AT_MOST, why);
         }
         return verdicts.report(&[], "");
