@@ -66,13 +66,23 @@ fn has_answer(events: &[Value], prompt: &str) -> bool {
     lines.any(|line| line.starts_with(&answer))
 }
 
+/// Text that does not compress.
+fn noise(length: usize) -> String {
+    let mut state: u64 = 1;
+    let mut letter = || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
+        char::from(b'a' + u8::try_from(state >> 60).expect("small"))
+    };
+    (0..length).map(|_| letter()).collect()
+}
+
 /// A session with one turn that is stored, and one that does not fit on the disk.
 fn with_a_turn_on_a_full_disk() -> (Served, String, String) {
     let host = served(TempDir::new().expect("a directory"));
     let id = host.running("default");
     host.turn(&id, "hello");
     limit(&host, FULL);
-    let long = "0123456789".repeat(20_000);
+    let long = noise(200_000);
     let mut stream = host.stream(&id, "?from=now", "");
     host.turn(&id, &long);
     let seen = stream.until(|event, _| event == "gap");
@@ -170,15 +180,9 @@ fn stored_bytes(home: &Path) -> u64 {
 fn forgotten_output_is_deleted_from_the_disk_and_its_space_is_returned() {
     let host = served(TempDir::new().expect("a directory"));
     let id = host.running("default");
-    // Text that does not compress.
-    let mut state: u64 = 1;
-    let mut noise = || {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
-        char::from(b'a' + u8::try_from(state >> 60).expect("small"))
-    };
-    for _ in 0..20 {
-        let prompt: String = (0..50_000).map(|_| noise()).collect();
-        host.turn(&id, &prompt);
+    let long = noise(1_000_000);
+    for at in (0..long.len()).step_by(50_000) {
+        host.turn(&id, &long[at..at + 50_000]);
     }
     let stored = stored_bytes(&host.home());
     assert!(stored > 800_000, "{stored}");

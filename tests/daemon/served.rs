@@ -359,7 +359,10 @@ impl Stream {
     /// The next message with data. Each message has exactly one JSON value (A46-SSE-01).
     pub fn next(&mut self) -> Option<Message> {
         let (mut id, mut event, mut data) = (None, String::new(), None);
+        let began = Instant::now();
         loop {
+            // Keep-alives arrive forever, so the time limit of a read never expires.
+            assert!(began.elapsed() < HANG, "no message on the stream");
             let line = self.line()?;
             if line.is_empty() && data.is_some() {
                 let data: Option<String> = data;
