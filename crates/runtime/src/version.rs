@@ -1,6 +1,8 @@
 //! Version check: asks the program for its version and compares it with the manifest's range. The
 //! bundle is available only if it matches (A45-LIFE-03, A29-VER-08).
 
+mod checked;
+
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -173,11 +175,23 @@ impl VersionProbe {
 
 /// Checks the version once, and returns an error if it is outside the range (A29-VER-06).
 pub async fn check(ctx: &Context, installed: &Installed) -> Result<Version, Error> {
+    let (manifest, bin) = (&ctx.bundle.manifest, &installed.bin);
+    if let Some(version) = checked::find(manifest, bin) {
+        ctx.observer.stage(Stage::VersionCheck, "checked shortly before");
+        return Ok(version);
+    }
+    // Read before the program runs, so that a program that is replaced meanwhile is checked again.
+    let file = checked::FileIdentity::read(bin);
     let probe = probe(ctx, installed).await?;
     let entry = json!({ "found": probe.text(), "wanted": probe.range, "ok": probe.fits });
     ctx.audit.record("version.checked", entry)?;
     match (probe.error(ctx, installed), probe.found) {
-        (None, Ok(version)) => Ok(version),
+        (None, Ok(version)) => {
+            if let Some(file) = file {
+                checked::remember(manifest, bin, file, &version);
+            }
+            Ok(version)
+        }
         (Some(error), _) => Err(error),
         (None, Err(why)) => Err(Error::new(Code::VersionMismatch, why)),
     }
