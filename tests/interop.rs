@@ -42,6 +42,8 @@ fn run(name: &str, bundle: impl Fn(&Path) -> String, prompt: &str, more: &[&str]
     let output = Command::new(env!("CARGO_BIN_EXE_agentproto"))
         .args(["run", dir.to_str().expect("a path"), "--prompt", prompt])
         .args(["--output", "jsonl"])
+        // The manifest has only what the runner needs.
+        .arg("--allow-invalid")
         .args(more)
         .current_dir(&work)
         .env("AGENTPROTO_HOME", place.path().join("home"))

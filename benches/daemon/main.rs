@@ -1,6 +1,6 @@
-//! Measures the daemon, as ratios within one run: the round trip of a prompt over HTTP and SSE
-//! compared with another server and with the agent's own pipes, many sessions, many readers, and
-//! an idle daemon. `cargo bench --bench daemon` needs npm, and installs the other server in
+//! Measures the daemon, as ratios within one run: the start of a session and the round trip of a
+//! prompt over HTTP and SSE compared with another server and with the agent's own pipes, many
+//! sessions, many readers, a flood of output, and an idle daemon. `cargo bench --bench daemon` needs npm, and installs the other server in
 //! `target/bench-peer`. `-- --no-peer` skips it.
 
 mod http;
@@ -22,6 +22,9 @@ const TURNS: usize = 400;
 const WARM: usize = 50;
 const SESSIONS: usize = 500;
 const READERS: usize = 1000;
+const STARTS: usize = 100;
+/// Turns of 64 MiB of output, 1 GiB in total.
+const FLOODS: usize = 16;
 
 fn main() {
     let peers = !std::env::args().any(|arg| arg == "--no-peer");
@@ -60,6 +63,9 @@ fn main() {
         println!("     round trip p50 of the peer: {peer:.2} ms");
         within.push(at_most("round trip / peer, p50", ours / peer, 1.0));
     }
+    if let Some(peer) = &mut peer {
+        within.extend(daemon.starts(peer));
+    }
     drop(peer);
 
     let (lost, gaps) = daemon.readers();
@@ -69,6 +75,7 @@ fn main() {
         0.0,
     ));
     println!("     gaps announced: {gaps}");
+    within.extend(daemon.flood());
 
     drop(daemon);
 
@@ -164,8 +171,89 @@ impl Daemon {
                 other => panic!("{other:?}: {session}"),
             }
             assert!(began.elapsed() < Duration::from_secs(60), "{session}");
-            std::thread::sleep(Duration::from_millis(5));
+            std::thread::sleep(Duration::from_micros(500));
         }
+    }
+
+    /// Starts sessions here and in the peer in turn. Each has one turn, and stays alive.
+    fn starts(&self, peer: &mut peer::Peer) -> Vec<bool> {
+        let mut client = self.client();
+        let [mut ready, mut turns, mut peer_ready, mut peer_turns] = [const { Vec::new() }; 4];
+        for n in 0..WARM / 10 + STARTS {
+            let began = Instant::now();
+            let id = self.spawn(&mut client);
+            self.running(&mut client, &id);
+            let time = began.elapsed().as_secs_f64() * 1000.0;
+            let mut ours = Ours {
+                events: self.events(&id),
+                client: self.client(),
+                id,
+            };
+            ours.events.answered();
+            let turn = ours.turn();
+            let (peer_time, peer_turn) = peer.start_session(&format!("start-{n}"));
+            if n >= WARM / 10 {
+                ready.push(time);
+                turns.push(turn);
+                peer_ready.push(peer_time);
+                peer_turns.push(peer_turn);
+            }
+        }
+        let compare = |what: &str, ours: &mut Vec<f64>, peer: &mut Vec<f64>| {
+            let both = [0.5, 0.95].map(|part| (percentile(ours, part), percentile(peer, part)));
+            let [(ours, peer), (late, peer_late)] = both;
+            println!(
+                "     {what}, p50 / p95: ours {ours:.1} / {late:.1} ms, peer {peer:.1} / {peer_late:.1} ms"
+            );
+            at_most(&format!("{what} / peer, p50"), ours / peer, 1.0)
+        };
+        vec![
+            compare("start of a session", &mut ready, &mut peer_ready),
+            compare("first turn of a session", &mut turns, &mut peer_turns),
+        ]
+    }
+
+    /// CPU time of the daemon for a gigabyte of output, and the turns of another session meanwhile.
+    fn flood(&self) -> Vec<bool> {
+        let mut client = self.client();
+        let body = json!({ "adapter": "mock-acp", "cwd": self.work, "options": { "scenario": "flood-bytes" } });
+        let (status, session) = client.post("/sessions/agent", &body);
+        assert_eq!(status, 201, "{session}");
+        let id = session["id"].as_str().expect("an id").to_owned();
+        self.running(&mut client, &id);
+        let mut other = self.session();
+        let mut idle: Vec<f64> = (0..TURNS).map(|_| other.turn()).collect();
+        let before = self.ticks();
+        let mut busy = Vec::new();
+        for _ in 0..FLOODS {
+            let prompt = json!({ "prompt": "flood" });
+            let (status, body) = client.post(&format!("/sessions/{id}/prompt"), &prompt);
+            assert_eq!(status, 200, "{body}");
+            loop {
+                busy.push(other.turn());
+                let (_, session) = client.get(&format!("/sessions/{id}"));
+                assert_eq!(session["status"], "running", "{session}");
+                if session["busy"] == false {
+                    break;
+                }
+            }
+        }
+        // A tick is 10 ms.
+        let seconds = (self.ticks() - before) / 100.0;
+        let hundreds = (FLOODS * 64 * 1024 * 1024) as f64 / 100e6;
+        let (idle, busy) = (percentile(&mut idle, 0.5), percentile(&mut busy, 0.5));
+        println!(
+            "     turn of another session, p50: idle {idle:.2} ms, during the flood {busy:.2} ms"
+        );
+        client.post(&format!("/sessions/{id}/kill"), &json!({}));
+        vec![
+            at_most("CPU seconds per 100 MB of output", seconds / hundreds, 4.0),
+            at_most(
+                "turn of another session, flood / idle, p50",
+                busy / idle,
+                3.0,
+            ),
+        ]
     }
 
     fn session(&self) -> Ours {

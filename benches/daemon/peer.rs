@@ -17,6 +17,7 @@ pub struct Peer {
     events: Events,
     session: String,
     next: u64,
+    dir: PathBuf,
 }
 
 impl Peer {
@@ -71,21 +72,41 @@ impl Peer {
             events: Events::open(&address, "", "/v1/acp/bench"),
             session: String::new(),
             next: 0,
+            dir: dir.to_owned(),
         };
-        let hello = json!({ "protocolVersion": 1, "clientCapabilities": {} });
-        peer.ask("/v1/acp/bench?agent=mock", "initialize", hello);
+        peer.initialize("bench");
         peer.events = Events::open(&address, "", "/v1/acp/bench");
         peer.events.answered();
-        let opened = peer.ask(
-            "/v1/acp/bench",
-            "session/new",
-            json!({ "cwd": dir, "mcpServers": [] }),
-        );
-        peer.session = opened["result"]["sessionId"]
-            .as_str()
-            .expect("an id")
-            .to_owned();
+        peer.session = peer.open("bench");
         peer
+    }
+
+    /// Starts an agent.
+    fn initialize(&mut self, server: &str) {
+        let hello = json!({ "protocolVersion": 1, "clientCapabilities": {} });
+        let path = format!("/v1/acp/{server}?agent=mock");
+        self.ask(&path, "initialize", hello);
+    }
+
+    fn open(&mut self, server: &str) -> String {
+        let session = json!({ "cwd": self.dir, "mcpServers": [] });
+        let opened = self.ask(&format!("/v1/acp/{server}"), "session/new", session);
+        let id = opened["result"]["sessionId"].as_str();
+        id.expect("an id").to_owned()
+    }
+
+    /// Time in ms until a new session is ready, and of its first turn.
+    pub fn start_session(&mut self, server: &str) -> (f64, f64) {
+        let began = Instant::now();
+        self.initialize(server);
+        let session = self.open(server);
+        let ready = began.elapsed().as_secs_f64() * 1000.0;
+        let began = Instant::now();
+        let prompt =
+            json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "hello" }] });
+        let answer = self.ask(&format!("/v1/acp/{server}"), "session/prompt", prompt);
+        assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+        (ready, began.elapsed().as_secs_f64() * 1000.0)
     }
 
     fn ask(&mut self, path: &str, method: &str, params: Value) -> Value {

@@ -6,6 +6,8 @@
 #[allow(dead_code, reason = "the rest is used by other tests")]
 mod served;
 
+mod mixed;
+
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::sync::Barrier;

@@ -37,8 +37,9 @@ assert.ok(client.getServerCapabilities().tools)
 
 // After this call, the SDK validates structured results with the schemas of the tools.
 const { tools } = await client.listTools()
+// The tools of AIP-46 come first.
 assert.deepEqual(
-  tools.map(tool => tool.name),
+  tools.map(tool => tool.name).slice(0, 5),
   [
     "start_agent_session",
     "prompt_agent_session",

@@ -177,7 +177,8 @@ impl VersionProbe {
 pub async fn check(ctx: &Context, installed: &Installed) -> Result<Version, Error> {
     let (manifest, bin) = (&ctx.bundle.manifest, &installed.bin);
     if let Some(version) = checked::find(manifest, bin) {
-        ctx.observer.stage(Stage::VersionCheck, "checked shortly before");
+        ctx.observer
+            .stage(Stage::VersionCheck, "checked shortly before");
         return Ok(version);
     }
     // Read before the program runs, so that a program that is replaced meanwhile is checked again.

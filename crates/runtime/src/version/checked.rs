@@ -58,7 +58,10 @@ pub fn find(manifest: &Arc<Document>, bin: &Path) -> Option<Version> {
             && check.manifest.path == manifest.path
             && check.manifest.text == manifest.text
     };
-    checks.iter().find(is_same).map(|check| check.version.clone())
+    checks
+        .iter()
+        .find(is_same)
+        .map(|check| check.version.clone())
 }
 
 /// Remembers a check. `file` was read before the program ran.
