@@ -127,11 +127,15 @@ fn tools_thoughts_and_plans() {
     }
     let ran = place.run("mock-acp", &["--prompt", "make a plan"]);
     valid(&ran);
-    assert!(
-        ran.of("thought")[0]["text"]
-            .as_str()
-            .expect("text")
-            .contains("Look around")
+    let plan = &ran.of("thought")[0];
+    let text = "\n[-] Look around\n[ ] Do the work\n";
+    assert_eq!(plan["text"], text);
+    assert_eq!(
+        plan["plan"],
+        json!([
+            { "content": "Look around", "status": "in_progress", "priority": "high" },
+            { "content": "Do the work", "status": "pending", "priority": "medium" },
+        ])
     );
     let ran = place.run("mock-acp", &["--option", "scenario=tools", "--prompt", "x"]);
     valid(&ran);
@@ -141,6 +145,59 @@ fn tools_thoughts_and_plans() {
         .filter(|r| r["ok"] == json!(false))
         .count();
     assert_eq!((ran.of("tool-call").len(), failed), (3, 1));
+}
+
+/// The mock agents report the same numbers in three protocols.
+#[test]
+fn tokens_cost_and_context_are_in_the_end_of_a_turn() {
+    let place = Place::new();
+    for target in ["mock-acp", "mock-mcp", "mock-repl"] {
+        let ran = place.run(target, &["--prompt", "report your usage"]);
+        assert_eq!(ran.code, 0, "{target}: {}", ran.stderr);
+        valid(&ran);
+        let mut counts = json!({
+            "inputTokens": 1200, "outputTokens": 300, "thoughtTokens": 100,
+            "cachedReadTokens": 50_000, "cachedWriteTokens": 400, "totalTokens": 52_000,
+        });
+        let mut used = 53_000;
+        if target == "mock-repl" {
+            // Claude Code counts no thoughts, and its context is that of the last message.
+            (used, counts["totalTokens"]) = (51_900, json!(51_900));
+            counts["thoughtTokens"] = json!(100);
+        }
+        let (end, summary) = (&ran.of("turn-end")[0], &ran.of("aoi:summary")[0]);
+        for place in [end, summary] {
+            assert_eq!(place["usage"], counts, "{target}");
+            assert_eq!(
+                place["cost"],
+                json!({ "amount": 0.25, "currency": "USD" }),
+                "{target}"
+            );
+            assert_eq!(
+                place["context"],
+                json!({ "used": used, "size": 200_000 }),
+                "{target}"
+            );
+        }
+        let line = format!(
+            "usage: 1200 tokens in, 300 tokens out, {} tokens in total, context {used} of 200000, cost 0.25 USD\n",
+            counts["totalTokens"]
+        );
+        let ran = place.text(target, &["-v", "--prompt", "report your usage"]);
+        assert!(ran.stderr.contains(&line), "{target}: {}", ran.stderr);
+        let ran = place.run(target, &["--prompt", "make a plan"]);
+        let plans = ran
+            .of("thought")
+            .iter()
+            .filter(|t| t["plan"].is_array())
+            .count();
+        assert_eq!(
+            plans,
+            if target == "mock-repl" { 0 } else { 2 },
+            "{target}: {}",
+            ran.stdout
+        );
+    }
 }
 
 #[test]

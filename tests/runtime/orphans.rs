@@ -58,13 +58,7 @@ async fn cancel_ends_the_turn_and_close_ends_the_agent() {
         assert!(session.cancel().await.expect("cancelled"));
         let (_, events) = collect(&mut turn).await;
         let ends: Vec<_> = events.iter().filter(|e| e.is_last()).collect();
-        assert_eq!(
-            ends,
-            [&StreamEvent::TurnEnd {
-                reason: StopReason::Cancelled,
-                usage: None,
-            }]
-        );
+        assert_eq!(ends, [&StreamEvent::turn_end(StopReason::Cancelled)]);
         session.close().await.expect("closed");
         assert_eq!(place.survivors(), NOBODY);
     }

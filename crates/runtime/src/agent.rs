@@ -199,7 +199,8 @@ impl Agent {
     /// Resumes the session if an id is given, and starts a new one otherwise.
     pub async fn start_or_resume(&self, resume: Option<&str>) -> Result<Session, Error> {
         let ready = self.prepare().await?;
-        self.start_prepared(&ready, resume).await
+        self.start_prepared(&ready, resume, std::future::pending())
+            .await
     }
 
     /// The first half of `start`: every check that can fail before an agent process exists, except
@@ -238,18 +239,27 @@ impl Agent {
         self.context.prepare(&spec.argv, &spec.env).map(drop)
     }
 
-    /// The second half of `start`.
+    /// The second half of `start`. If it is canceled, the agent is stopped like after a session, and
+    /// the error is `session_closed`.
     pub async fn start_prepared(
         &self,
         prepared: &PreparedAgent,
         resume: Option<&str>,
+        canceled: impl Future<Output = ()>,
     ) -> Result<Session, Error> {
         let context = &Arc::new(self.context.for_session());
         let stage = |stage, detail: &str| context.observer.stage(stage, detail);
         stage(Stage::Spawn, &prepared.bin.display().to_string());
         let broker = PermissionBroker::new(self.options.permissions.clone());
         let arm = self.arm(context, prepared, &broker)?;
-        let opened = self.open_session(&*arm, resume, &stage).await;
+        let opened = tokio::select! {
+            biased;
+            () = canceled => {
+                let what = "the session was closed before the agent was ready";
+                Err(Error::new(Code::SessionClosed, what))
+            }
+            opened = self.open_session(&*arm, resume, &stage) => opened,
+        };
         match opened {
             Ok((id, negotiated)) => {
                 let agent_session = Some(id.clone());

@@ -4,6 +4,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::plan::PlanEntry;
+use crate::usage::{ContextSize, Cost};
+
 /// One event of a turn (A45-EVT-01). A turn ends with exactly one `TurnEnd` or one `Error`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
@@ -17,6 +20,9 @@ pub enum StreamEvent {
     Thought {
         /// The text to append.
         text: String,
+        /// The agent's plan, if this is one. The text then is its checklist.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        plan: Option<Vec<PlanEntry>>,
     },
     /// The agent calls a tool.
     ToolCall {
@@ -62,9 +68,16 @@ pub enum StreamEvent {
     TurnEnd {
         /// Why it ended.
         reason: StopReason,
-        /// Tokens and cost of the turn, as the agent reports them (OD-30).
+        /// Tokens of the turn, as the agent reports them (OD-30). The known counts have the names
+        /// of ACP.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Value>,
+        /// Cost of the session so far.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<Cost>,
+        /// Size of the context after the turn.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        context: Option<ContextSize>,
     },
     /// The turn ended with an error.
     Error {
@@ -82,6 +95,16 @@ pub enum StreamEvent {
 }
 
 impl StreamEvent {
+    /// The normal end of a turn whose agent reports no usage.
+    pub fn turn_end(reason: StopReason) -> StreamEvent {
+        StreamEvent::TurnEnd {
+            reason,
+            usage: None,
+            cost: None,
+            context: None,
+        }
+    }
+
     /// Whether this is the last event of its turn.
     pub fn is_last(&self) -> bool {
         matches!(

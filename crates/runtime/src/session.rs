@@ -25,6 +25,7 @@ use crate::context::Context;
 use crate::error::{Code, Error};
 use crate::event::{StopReason, StreamEvent};
 use crate::observe::Stage;
+use crate::usage::UsageReport;
 use agentproto_sandbox::spawn::Exit;
 use agentproto_text::redact::SecretRedactor;
 
@@ -338,10 +339,19 @@ impl Inner {
         });
         let mut broken = false;
         let last = match ended {
-            Ok(reason) => StreamEvent::TurnEnd {
-                reason,
-                usage: events.take_usage(),
-            },
+            Ok(reason) => {
+                let UsageReport {
+                    usage,
+                    cost,
+                    context,
+                } = events.take_usage();
+                StreamEvent::TurnEnd {
+                    reason,
+                    usage,
+                    cost,
+                    context,
+                }
+            }
             Err(error) => {
                 let _ = self.context.audit.record("turn.end", entry);
                 broken = matches!(error.code, Code::AgentExited | Code::ProtocolViolation);

@@ -202,5 +202,5 @@ pub fn text(text: &str) -> StreamEvent {
 }
 
 pub fn thought(text: &str) -> StreamEvent {
-    StreamEvent::Thought { text: text.into() }
+    StreamEvent::thought(text)
 }

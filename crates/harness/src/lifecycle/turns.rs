@@ -368,10 +368,7 @@ mod tests {
 
     #[test]
     fn a_turn_has_exactly_one_end() {
-        let end = || StreamEvent::TurnEnd {
-            reason: StopReason::EndTurn,
-            usage: None,
-        };
+        let end = || StreamEvent::turn_end(StopReason::EndTurn);
         let text = || StreamEvent::TextDelta {
             text: "x".to_owned(),
         };

@@ -228,10 +228,9 @@ impl AcpServer {
             Err(TurnEnd::Error { code, message }) => Err(RpcError::new(code, message)),
             Err(TurnEnd::NoResponse) => return,
         };
-        // `usage` itself is still a draft in the protocol.
-        if let (Ok(Value::Object(answer)), Some(used)) = (&mut answer, output.used) {
-            let usage = json!({ "usage": { "totalTokens": used } });
-            answer.insert("_meta".to_owned(), usage);
+        if let (Ok(Value::Object(answer)), Some(usage)) = (&mut answer, &output.usage) {
+            let (name, usage) = shapes::turn_usage(usage);
+            answer.insert(name.to_owned(), usage);
         }
         // Free the session before the response is visible, and hold the lock so that it is not seen
         // free without a response.

@@ -32,8 +32,8 @@ pub struct AcpOutput {
     pub history: Vec<Value>,
     /// Elicitation ids of the web pages that the user was sent to.
     pages: Vec<String>,
-    /// Number of used tokens, once a step has reported it.
-    pub used: Option<u64>,
+    /// What a step has reported about tokens.
+    pub usage: Option<Usage>,
 }
 
 /// Maximum number of updates per turn that a later `session/load` can replay.
@@ -59,7 +59,7 @@ impl AcpOutput {
             message: None,
             history: Vec::new(),
             pages: Vec::new(),
-            used: None,
+            usage: None,
         }
     }
 
@@ -234,15 +234,19 @@ impl TurnOutput for AcpOutput {
             .iter()
             .map(|o| json!({ "optionId": o.id, "name": o.name, "kind": o.kind }))
             .collect();
-        let params = json!({
-            "sessionId": self.session,
-            "toolCall": {
-                "toolCallId": self.call_id(&permission.id),
-                "title": permission.title,
-                "status": "pending",
-            },
-            "options": options,
+        let mut call = json!({
+            "toolCallId": self.call_id(&permission.id),
+            "title": permission.title,
+            "status": "pending",
         });
+        if let (Some(diff), Some(call)) = (&permission.diff, call.as_object_mut()) {
+            let path = self.absolute(&diff.path);
+            let change =
+                json!({ "type": "diff", "path": path, "oldText": diff.old, "newText": diff.new });
+            call.insert("content".to_owned(), json!([change]));
+            call.insert("locations".to_owned(), json!([{ "path": path }]));
+        }
+        let params = json!({ "sessionId": self.session, "toolCall": call, "options": options });
         let outcome = match self.call("session/request_permission", params)? {
             Ok(result) => result,
             Err(_) => return Ok(PermissionDecision::Failed),
@@ -427,7 +431,7 @@ impl TurnOutput for AcpOutput {
     fn usage(&mut self, usage: &Usage) -> TurnResult {
         self.mailbox.check_cancelled()?;
         self.server.update(&self.session, shapes::usage(usage));
-        self.used = Some(usage.used);
+        self.usage = Some(usage.clone());
         Ok(())
     }
 

@@ -183,6 +183,24 @@ pub fn usage(usage: &Usage) -> Value {
     Value::Object(map)
 }
 
+/// The member of a prompt's response that has the tokens. `usage` is still a draft in the protocol,
+/// so it is used only for counts by kind.
+pub fn turn_usage(usage: &Usage) -> (&'static str, Value) {
+    let names = [
+        "inputTokens",
+        "outputTokens",
+        "thoughtTokens",
+        "cachedReadTokens",
+        "cachedWriteTokens",
+    ];
+    let mut counts = usage.tokens.named(names);
+    if counts.is_empty() {
+        return ("_meta", json!({ "usage": { "totalTokens": usage.used } }));
+    }
+    counts.insert("totalTokens".to_owned(), usage.tokens.total().into());
+    ("usage", Value::Object(counts))
+}
+
 /// All updates of a compaction, from start to end.
 pub fn compaction(id: &str, summary: &str) -> [Value; 3] {
     let status = |status: &str| json!({ "sessionUpdate": "compaction_update", "compactionId": id, "status": status });

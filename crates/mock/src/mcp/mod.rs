@@ -273,7 +273,11 @@ impl McpServer {
         // A canceled request gets no response.
         let answer = match &end {
             Ok(()) | Err(TurnEnd::Stop(_)) => {
-                Some(Ok(tools::result(&output.full_text, &saved.id, reason)))
+                let mut result = tools::result(&output.full_text, &saved.id, reason);
+                if let (Some(usage), Some(result)) = (&output.usage, result.as_object_mut()) {
+                    result.insert("_meta".to_owned(), tools::usage(usage));
+                }
+                Some(Ok(result))
             }
             Err(TurnEnd::Error { code, message }) => {
                 Some(Err(RpcError::new(*code, message.clone())))

@@ -29,6 +29,8 @@ pub struct McpOutput {
     turn: u64,
     /// All text so far, which becomes the content of the result.
     pub full_text: String,
+    /// What a step has reported about tokens.
+    pub usage: Option<Usage>,
 }
 
 impl McpOutput {
@@ -51,6 +53,7 @@ impl McpOutput {
             cwd: saved.cwd.clone(),
             turn: saved.turns,
             full_text: String::new(),
+            usage: None,
         }
     }
 
@@ -267,14 +270,15 @@ impl TurnOutput for McpOutput {
         self.mailbox.pause(time)
     }
 
-    /// MCP has no modes, titles or token counts, so these steps do nothing.
+    /// MCP has no modes and titles, so these steps do nothing.
     fn mode(&mut self, _: &str) -> TurnResult {
         Ok(())
     }
     fn title(&mut self, _: &str) -> TurnResult {
         Ok(())
     }
-    fn usage(&mut self, _: &Usage) -> TurnResult {
+    fn usage(&mut self, usage: &Usage) -> TurnResult {
+        self.usage = Some(usage.clone());
         Ok(())
     }
     fn compaction(&mut self, _: &str) -> TurnResult {

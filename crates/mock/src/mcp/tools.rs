@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::scenario::Usage;
+
 pub fn list(revision: &str) -> Value {
     let text = |description: &str| json!({ "type": "string", "description": description });
     let prompt = text("What to say to the agent");
@@ -52,6 +54,28 @@ pub fn result(full_text: &str, session: &str, reason: &str) -> Value {
         "structuredContent": { "session_id": session, "text": full_text, "stop_reason": reason },
         "isError": false,
     })
+}
+
+/// Tokens, cost and context size. MCP has no names for them.
+pub fn usage(usage: &Usage) -> Value {
+    let names = [
+        "input_tokens",
+        "output_tokens",
+        "reasoning_tokens",
+        "cached_input_tokens",
+        "cached_write_tokens",
+    ];
+    let mut counts = usage.tokens.named(names);
+    counts.insert("total_tokens".to_owned(), usage.tokens.total().into());
+    let mut meta = json!({
+        "usage": counts,
+        "context": { "used": usage.used, "size": usage.size },
+    });
+    if let (Some(amount), Some(meta)) = (usage.cost, meta.as_object_mut()) {
+        let cost = json!({ "amount": amount, "currency": usage.currency });
+        meta.insert("cost".to_owned(), cost);
+    }
+    meta
 }
 
 /// Result that reports what is wrong with the call.

@@ -9,7 +9,8 @@ use super::Repl;
 use crate::faults;
 use crate::mailbox::Mailbox;
 use crate::scenario::{
-    Elicitation, FsRead, PermissionRequest, PlanEntry, TerminalCommand, ToolCall, ToolUpdate, Usage,
+    Elicitation, FsRead, PermissionRequest, PlanEntry, TerminalCommand, TokenCounts, ToolCall,
+    ToolUpdate, Usage,
 };
 use crate::store::{StoredSession, fresh_id, now};
 use crate::turn::{PermissionDecision, TurnEnd, TurnOutput, TurnResult, UserAnswer};
@@ -35,6 +36,7 @@ pub struct ReplOutput<'a> {
     full_text: String,
     tools: u64,
     denied: Vec<Value>,
+    usage: Option<Usage>,
 }
 
 const MODEL: &str = "mock-model";
@@ -53,6 +55,7 @@ impl<'a> ReplOutput<'a> {
             full_text: String::new(),
             tools: 0,
             denied: Vec::new(),
+            usage: None,
         }
     }
 
@@ -95,6 +98,55 @@ impl<'a> ReplOutput<'a> {
         }
     }
 
+    /// Tokens of the turn, with the names of Claude Code.
+    fn tokens(&self) -> Value {
+        let names = [
+            "input_tokens",
+            "output_tokens",
+            "thought_tokens",
+            "cache_read_input_tokens",
+            "cache_creation_input_tokens",
+        ];
+        match &self.usage {
+            Some(usage) => Value::Object(usage.tokens.named(names)),
+            None => json!({ "input_tokens": 1, "output_tokens": 1 }),
+        }
+    }
+
+    /// The context windows of the models of Claude Code.
+    fn models(&self) -> Value {
+        match &self.usage {
+            Some(usage) => json!({ MODEL: { "contextWindow": usage.size } }),
+            None => json!({}),
+        }
+    }
+
+    /// Tokens of the turn, with the names of Gemini CLI.
+    fn stats(&self, millis: u64) -> Value {
+        let names = [
+            "input_tokens",
+            "output_tokens",
+            "thoughts",
+            "cached",
+            "written",
+        ];
+        let (mut stats, total) = match &self.usage {
+            Some(usage) => (usage.tokens.named(names), usage.tokens.total()),
+            None => {
+                let one = TokenCounts {
+                    input: Some(1),
+                    output: Some(1),
+                    ..TokenCounts::default()
+                };
+                (one.named(names), 2)
+            }
+        };
+        stats.insert("total_tokens".to_owned(), total.into());
+        stats.insert("duration_ms".to_owned(), millis.into());
+        stats.insert("tool_calls".to_owned(), self.tools.into());
+        Value::Object(stats)
+    }
+
     /// Prints an assistant line with one content block.
     fn block(&self, block: Value) {
         self.line(json!({
@@ -107,7 +159,7 @@ impl<'a> ReplOutput<'a> {
                 "content": [block],
                 "stop_reason": null,
                 "stop_sequence": null,
-                "usage": { "input_tokens": 1, "output_tokens": 1 },
+                "usage": self.tokens(),
             },
             "parent_tool_use_id": null,
         }));
@@ -208,13 +260,7 @@ impl<'a> ReplOutput<'a> {
                 let mut line = json!({
                     "type": "result",
                     "status": if error.is_some() { "error" } else { "success" },
-                    "stats": {
-                        "total_tokens": 2,
-                        "input_tokens": 1,
-                        "output_tokens": 1,
-                        "duration_ms": millis,
-                        "tool_calls": self.tools,
-                    },
+                    "stats": self.stats(millis),
                 });
                 if let (Some(message), Some(map)) = (error, line.as_object_mut()) {
                     let error = json!({ "type": "Error", "message": message });
@@ -231,8 +277,9 @@ impl<'a> ReplOutput<'a> {
                 "num_turns": 1,
                 "result": error.unwrap_or(&self.full_text),
                 "stop_reason": reason,
-                "total_cost_usd": 0.0,
-                "usage": { "input_tokens": 1, "output_tokens": 1 },
+                "total_cost_usd": self.usage.as_ref().and_then(|usage| usage.cost).unwrap_or(0.0),
+                "usage": self.tokens(),
+                "modelUsage": self.models(),
                 "permission_denials": self.denied,
             })),
         }
@@ -369,7 +416,8 @@ impl TurnOutput for ReplOutput<'_> {
     fn title(&mut self, _: &str) -> TurnResult {
         Ok(())
     }
-    fn usage(&mut self, _: &Usage) -> TurnResult {
+    fn usage(&mut self, usage: &Usage) -> TurnResult {
+        self.usage = Some(usage.clone());
         Ok(())
     }
     fn compaction(&mut self, _: &str) -> TurnResult {

@@ -247,10 +247,20 @@ pub(crate) struct PermissionRequest {
     /// Id of the tool call that needs the permission. The tool call is reported before.
     pub id: String,
     pub title: String,
+    /// Change of a file that the tool call would make.
+    pub diff: Option<FileDiff>,
     pub options: Vec<PermissionOption>,
     pub on_allow: Vec<ScenarioStep>,
     pub on_reject: Vec<ScenarioStep>,
     pub on_error: Vec<ScenarioStep>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct FileDiff {
+    /// Path in the workspace. It is made absolute before it is sent.
+    pub path: String,
+    pub old: Option<String>,
+    pub new: String,
 }
 
 #[derive(Clone, Debug)]
@@ -279,12 +289,46 @@ pub(crate) struct TerminalCommand {
     pub kill: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Usage {
     pub used: u64,
     pub size: u64,
     pub cost: Option<f64>,
     pub currency: String,
+    pub tokens: TokenCounts,
+}
+
+/// Tokens of a turn. Counts that are `None` are not reported.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TokenCounts {
+    pub input: Option<u64>,
+    pub output: Option<u64>,
+    pub thought: Option<u64>,
+    pub cached_read: Option<u64>,
+    pub cached_write: Option<u64>,
+}
+
+impl TokenCounts {
+    /// The reported counts, with the names of a protocol, in the order of the fields.
+    pub fn named(&self, names: [&str; 5]) -> serde_json::Map<String, Value> {
+        let counts = [
+            self.input,
+            self.output,
+            self.thought,
+            self.cached_read,
+            self.cached_write,
+        ];
+        let known = names.into_iter().zip(counts);
+        let known = known.filter_map(|(name, count)| Some((name.to_owned(), count?.into())));
+        known.collect()
+    }
+
+    /// All reported tokens.
+    pub fn total(&self) -> u64 {
+        let counts = self.named(["input", "output", "thought", "read", "write"]);
+        let counts = counts.values().filter_map(Value::as_u64);
+        counts.fold(0, u64::saturating_add)
+    }
 }
 
 #[derive(Debug)]

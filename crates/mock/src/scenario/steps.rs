@@ -1,8 +1,8 @@
 //! The steps of a turn. Each step is a mapping with one key, which is its name.
 
 use super::{
-    Elicitation, FsRead, Misbehavior, PermissionOption, PermissionRequest, PlanEntry, ScenarioStep,
-    TerminalCommand, ToolCall, ToolUpdate, Usage,
+    Elicitation, FileDiff, FsRead, Misbehavior, PermissionOption, PermissionRequest, PlanEntry,
+    ScenarioStep, TerminalCommand, TokenCounts, ToolCall, ToolUpdate, Usage,
 };
 use agentproto_manifest::fields::FieldReader;
 use agentproto_manifest::{Node, Value};
@@ -133,7 +133,26 @@ fn step(node: &Node, reader: &mut FieldReader) -> Option<ScenarioStep> {
         "mode" => ScenarioStep::Mode(reader.string(node, name)?),
         "title" => ScenarioStep::Title(reader.string(node, name)?),
         "usage" => {
-            reader.check_keys(value, "`usage`", &["used", "size", "cost", "currency"]);
+            let keys = [
+                "used",
+                "size",
+                "cost",
+                "currency",
+                "input",
+                "output",
+                "thought",
+                "cached_read",
+                "cached_write",
+            ];
+            reader.check_keys(value, "`usage`", &keys);
+            let mut count = |name| reader.number(value, name, 0, MAX_BYTES);
+            let tokens = TokenCounts {
+                input: count("input"),
+                output: count("output"),
+                thought: count("thought"),
+                cached_read: count("cached_read"),
+                cached_write: count("cached_write"),
+            };
             let cost = value.get("cost").map(|node| (node, amount(node)));
             if let Some((node, None)) = cost {
                 reader.error(node.span, "`cost` must be a non-negative number");
@@ -145,6 +164,7 @@ fn step(node: &Node, reader: &mut FieldReader) -> Option<ScenarioStep> {
                 currency: reader
                     .string(value, "currency")
                     .unwrap_or_else(|| "USD".to_owned()),
+                tokens,
             })
         }
         "compaction" => {
@@ -282,6 +302,7 @@ fn permission(value: &Node, reader: &mut FieldReader) -> PermissionRequest {
         &[
             "id",
             "title",
+            "diff",
             "options",
             "on_allow",
             "on_reject",
@@ -314,10 +335,20 @@ fn permission(value: &Node, reader: &mut FieldReader) -> PermissionRequest {
     PermissionRequest {
         id: reader.required_string(value, "id", what),
         title: reader.required_string(value, "title", what),
+        diff: value.get("diff").map(|node| diff(node, reader)),
         options,
         on_allow: steps(value, "on_allow", reader),
         on_reject: steps(value, "on_reject", reader),
         on_error: steps(value, "on_error", reader),
+    }
+}
+
+fn diff(node: &Node, reader: &mut FieldReader) -> FileDiff {
+    reader.check_keys(node, "`diff`", &["path", "old", "new"]);
+    FileDiff {
+        path: reader.required_string(node, "path", "`diff`"),
+        old: reader.string(node, "old"),
+        new: reader.required_string(node, "new", "`diff`"),
     }
 }
 

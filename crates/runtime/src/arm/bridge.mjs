@@ -12,8 +12,6 @@ const write = process.stdout.write.bind(process.stdout);
 process.stdout.write = process.stderr.write.bind(process.stderr);
 
 const METHODS = ["connect", "send", "cancel", "close"];
-// Events of the reference implementation that are not in the closed set. They are not passed on.
-const IGNORED_EVENTS = ["plan", "usage_update"];
 const REASONS = {
   completed: "end_turn",
   max_turns: "max_turn_requests",
@@ -21,6 +19,8 @@ const REASONS = {
 
 let client = null;
 let turn = null; // { id, over }
+// The cost and the context size that the package reported last. They belong to the end of a turn.
+let reported = {};
 let listening = null;
 const aborting = new AbortController();
 
@@ -92,8 +92,18 @@ function eventOf(raw) {
   const type = raw?.type ?? raw?.kind;
   switch (type) {
     case "text-delta":
-    case "thought":
       return { type, text: raw.text };
+    case "thought":
+      return { type, text: raw.text ?? "", plan: raw.plan };
+    // Events of the reference implementation that are not in the closed set.
+    case "plan":
+      return { type: "thought", text: "", plan: Array.isArray(raw.entries) ? raw.entries : [] };
+    case "usage_update":
+      if (Number.isSafeInteger(raw.used) && Number.isSafeInteger(raw.size)) {
+        reported.context = { used: raw.used, size: raw.size };
+      }
+      if (Number.isFinite(raw.cost?.amount)) reported.cost = raw.cost;
+      return null;
     case "tool-call": {
       const kind = raw.type === undefined ? undefined : raw.kind;
       const args = raw.args ?? raw.arguments ?? null;
@@ -113,7 +123,8 @@ function eventOf(raw) {
       const reason = raw.reason ?? "completed";
       if (reason === "error") return { type: "error", message: "the adapter ended the turn with an error" };
       if (reason === "watchdog-timeout") return { type: "error", code: "turn_timeout", message: "the agent sent nothing for too long" };
-      return { type, reason: REASONS[reason] ?? reason, sessionId: sessionId() };
+      const { usage, cost, context } = { ...reported, ...raw };
+      return { type, reason: REASONS[reason] ?? reason, sessionId: sessionId(), usage, cost, context };
     }
     case "error": {
       const inner = raw.error ?? raw;
@@ -132,8 +143,8 @@ function sessionId() {
 
 // Writes one event. After a failed turn, a second end with an error is ignored.
 function pass(raw) {
-  if (IGNORED_EVENTS.includes(raw?.type ?? raw?.kind)) return;
   const event = eventOf(raw);
+  if (event === null) return;
   const last = event?.type === "turn-end" || event?.type === "error";
   if (last && turn?.over === "error" && (raw.reason ?? "error") === "error") return;
   const line = { ...event, turnId: turn?.id };

@@ -32,6 +32,7 @@ use crate::audit::Audit;
 use crate::capabilities::CapabilityMonitor;
 use crate::error::{Code, Error, stderr_block};
 use crate::event::{StopReason, StreamEvent};
+use crate::usage::UsageReport;
 use agentproto_sandbox::spawn::Exit;
 use gate::ToolGate;
 use tool_calls::ToolCalls;
@@ -41,9 +42,6 @@ pub use proprietary::proprietary;
 /// How long to wait for the exit of an agent that no longer reads. Its exit status and stderr
 /// explain more than the failed write.
 const EXIT_GRACE: Duration = Duration::from_millis(250);
-
-/// Maximum size of usage data, in bytes of JSON.
-const MAX_USAGE: usize = 4096;
 
 /// The future that the methods of [`Arm`] return.
 pub type ArmFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
@@ -178,7 +176,7 @@ pub struct EventSink {
     sink: mpsc::Sender<StreamEvent>,
     audit: Arc<Audit>,
     calls: Arc<ToolCalls>,
-    usage: Arc<Mutex<Option<Value>>>,
+    usage: Arc<Mutex<UsageReport>>,
     /// Compares the events with the declared capabilities.
     monitor: Option<Arc<CapabilityMonitor>>,
     /// Checks that tool calls passed the permission policy.
@@ -198,21 +196,15 @@ impl EventSink {
         }
     }
 
-    /// Keeps the usage data that the agent reports, for the end of the turn. Data of another shape
-    /// or size is ignored.
-    pub fn set_usage(&self, usage: Option<Value>) {
-        let is_usage = |usage: &Value| {
-            usage.as_object().is_some_and(|object| !object.is_empty())
-                && usage.to_string().len() <= MAX_USAGE
-        };
-        if let Some(usage) = usage.filter(is_usage) {
-            *self.usage.lock() = Some(usage);
-        }
+    /// Keeps what the agent reports about its usage, for the end of the turn. Invalid data is
+    /// ignored.
+    pub fn report_usage(&self, report: UsageReport) {
+        self.usage.lock().merge(report);
     }
 
-    /// The usage data of the turn, if the agent reported any.
-    pub fn take_usage(&self) -> Option<Value> {
-        self.usage.lock().take()
+    /// The reported usage of the turn.
+    pub fn take_usage(&self) -> UsageReport {
+        std::mem::take(&mut *self.usage.lock())
     }
 
     /// Compares the events with the declared capabilities.

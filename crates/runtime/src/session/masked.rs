@@ -31,9 +31,9 @@ impl Masked {
                 let text = self.text.push(text);
                 (!text.is_empty()).then_some(StreamEvent::TextDelta { text })
             }
-            StreamEvent::Thought { text } => {
+            StreamEvent::Thought { text, plan: None } => {
                 let text = self.thought.push(text);
-                (!text.is_empty()).then_some(StreamEvent::Thought { text })
+                (!text.is_empty()).then(|| StreamEvent::thought(text))
             }
             other => {
                 let rest = self.text.finish();
@@ -42,7 +42,7 @@ impl Masked {
                 }
                 let rest = self.thought.finish();
                 if !rest.is_empty() {
-                    self.ready.push_back(StreamEvent::Thought { text: rest });
+                    self.ready.push_back(StreamEvent::thought(rest));
                 }
                 self.ready.push_back(self.clean(other));
                 self.ready.pop_front()

@@ -106,10 +106,7 @@ async fn end(turn: &mut Turn) -> StreamEvent {
 }
 
 fn ended(reason: StopReason) -> StreamEvent {
-    StreamEvent::TurnEnd {
-        reason,
-        usage: None,
-    }
+    StreamEvent::turn_end(reason)
 }
 
 #[tokio::test]
@@ -172,15 +169,7 @@ async fn a_turn_ends_with_its_last_event_even_if_the_sink_is_still_held() {
             masked: Masked::new(&masks),
             over: false,
         };
-        let reason = StopReason::EndTurn;
-        for event in [
-            text("a hunt"),
-            StreamEvent::TurnEnd {
-                reason,
-                usage: None,
-            },
-            text("late"),
-        ] {
+        for event in [text("a hunt"), ended(StopReason::EndTurn), text("late")] {
             sink.send(event).await.expect("room");
         }
         let mut text_so_far = String::new();

@@ -17,7 +17,7 @@ use agentproto_runtime::arm::permissions::{Answer, Permissions};
 use agentproto_runtime::bundle::Bundle;
 use agentproto_runtime::choices::{OptionValue, Strategy};
 use agentproto_runtime::home::Home;
-use agentproto_runtime::{Choice, Code, Error, StreamEvent};
+use agentproto_runtime::{Choice, Code, Decision, Error, StreamEvent};
 
 /// A session of the daemon.
 struct Conversation {
@@ -261,12 +261,17 @@ async fn turn(
                 }
             }
             "event" if is_started => {
-                let Ok(event) = serde_json::from_value::<StreamEvent>(frame.data) else {
+                let Ok(mut event) = serde_json::from_value::<StreamEvent>(frame.data) else {
                     continue;
                 };
+                if let StreamEvent::AgentPrompt { decision, .. } = &mut event {
+                    // The daemon leaves the decision to this command.
+                    *decision = decision.take().or(policy(args).map(str::to_owned));
+                    ended.denied += u32::from(decision.as_deref() == Some("deny"));
+                }
                 match &event {
-                    StreamEvent::TurnEnd { reason, .. } => {
-                        ended.reason = Some(*reason);
+                    StreamEvent::TurnEnd { .. } => {
+                        ended.note_end(&event);
                         ended.session = conversation.agent_session().await;
                         output.opened(ended.session.as_deref().unwrap_or(&conversation.id));
                     }
@@ -275,7 +280,7 @@ async fn turn(
                         ended.error_exit = Some(known.map_or(exit::FINDINGS, exit_codes::of));
                     }
                     // Shown when the user is asked.
-                    StreamEvent::AgentPrompt { .. } if output.can_ask() => continue,
+                    StreamEvent::AgentPrompt { decision: None, .. } if output.can_ask() => continue,
                     _ => {}
                 }
                 output.event(&event)?;
@@ -304,6 +309,15 @@ fn question(data: &Value) -> StreamEvent {
         schema: data.get("schema").cloned(),
         tool: data.get("tool").cloned(),
         decision: None,
+    }
+}
+
+/// What `--permissions` decides about every request.
+fn policy(args: &Run) -> Option<&'static str> {
+    match permissions(args) {
+        Permissions::Ask => None,
+        Permissions::Allow => Some(Decision::Allow.into()),
+        Permissions::Deny | Permissions::Rules(_) => Some(Decision::Deny.into()),
     }
 }
 

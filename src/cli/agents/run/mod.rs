@@ -41,7 +41,7 @@ use agentproto_runtime::install;
 use agentproto_runtime::interact::{Headless, Interact};
 use agentproto_runtime::observe::Observer;
 use agentproto_runtime::session::Session;
-use agentproto_runtime::{Code, Error, StopReason, StreamEvent};
+use agentproto_runtime::{Code, ContextSize, Cost, Error, StopReason, StreamEvent, TokenTotals};
 
 /// Maximum length of a prompt, in bytes.
 pub const MAX_PROMPT_BYTES: u64 = 64 << 20;
@@ -201,6 +201,29 @@ pub struct RunEnd {
     error_exit: Option<u8>,
     /// Number of permission requests that a policy denied without asking.
     denied: u32,
+    usage: TokenTotals,
+    cost: Option<Cost>,
+    context: Option<ContextSize>,
+}
+
+impl RunEnd {
+    /// Keeps what the end of a turn says.
+    fn note_end(&mut self, end: &StreamEvent) {
+        if let StreamEvent::TurnEnd {
+            reason,
+            usage,
+            cost,
+            context,
+        } = end
+        {
+            self.reason = Some(*reason);
+            if let Some(usage) = usage {
+                self.usage.add(usage);
+            }
+            self.cost.clone_from(cost);
+            self.context = *context;
+        }
+    }
 }
 
 async fn run_with_signals(
@@ -422,8 +445,8 @@ async fn turn(
             event = turn.next() => {
                 let Some(event) = event else { return Ok(()) };
                 match &event {
-                    StreamEvent::TurnEnd { reason, .. } => {
-                        ended.reason = Some(*reason);
+                    StreamEvent::TurnEnd { .. } => {
+                        ended.note_end(&event);
                         output.opened(&session.id());
                     }
                     StreamEvent::AgentPrompt { decision: Some(decision), .. } if decision == "deny" => {

@@ -29,11 +29,33 @@ impl RunEnd {
             json!({ "reason": self.reason })
         };
         let denied = (self.denied > 0).then_some(self.denied);
-        let mut fields = object(json!({ "session_id": self.session, "denied": denied }));
+        let usage = (!self.usage.is_empty()).then_some(&self.usage);
+        let mut fields = object(json!({
+            "session_id": self.session, "denied": denied, "usage": usage, "cost": self.cost,
+            "context": self.context,
+        }));
         fields.extend(object(reason));
         // Unknown values are left out.
         fields.retain(|_, value| !value.is_null());
         fields
+    }
+
+    /// Tokens, context size and cost, for people.
+    fn usage_text(&self) -> Option<String> {
+        let tokens = [
+            (self.usage.input_tokens, "in"),
+            (self.usage.output_tokens, "out"),
+            (self.usage.total_tokens, "in total"),
+        ];
+        let tokens = tokens
+            .iter()
+            .filter_map(|(count, name)| Some(format!("{} tokens {name}", (*count)?)));
+        let context = self.context.iter();
+        let context = context.map(|c| format!("context {} of {}", c.used, c.size));
+        let cost = self.cost.iter();
+        let cost = cost.map(|c| format!("cost {} {}", c.amount, escape_line(&c.currency)));
+        let parts: Vec<String> = tokens.chain(context).chain(cost).collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
     }
 }
 
@@ -193,7 +215,15 @@ impl RunOutput for Human<'_> {
                     written => written.map_err(write_error)?,
                 }
             }
-            StreamEvent::Thought { text } if self.verbose => {
+            StreamEvent::Thought {
+                plan: Some(plan), ..
+            } if self.verbose => {
+                self.print_note("plan:");
+                for entry in plan {
+                    self.print_note(&format!("  {}", entry.line()));
+                }
+            }
+            StreamEvent::Thought { text, .. } if self.verbose => {
                 self.print_note(&format!("thought: {text}"))
             }
             StreamEvent::ToolCall { id, name, .. } if !self.quiet => {
@@ -204,12 +234,21 @@ impl RunOutput for Human<'_> {
                 let name = self.tools.get(id).unwrap_or(id).clone();
                 self.print_note(&format!("tool failed: {name}"));
             }
-            StreamEvent::AgentPrompt { message, tool, .. } => {
+            StreamEvent::AgentPrompt {
+                message,
+                tool,
+                decision,
+                ..
+            } => {
                 self.print_note(message);
                 for line in tool.iter().flat_map(preview::lines) {
                     self.print_note(&format!("  {line}"));
                 }
-                if let Some(decision) = self.decision {
+                let by_rule = decision.as_deref().map(|decision| match decision {
+                    "deny" => "denied by a rule",
+                    _ => "allowed by a rule",
+                });
+                if let Some(decision) = self.decision.or(by_rule) {
                     self.print_note(&format!("  {decision}"));
                 }
             }
@@ -262,10 +301,13 @@ impl RunOutput for Human<'_> {
             writeln!(self.out).map_err(io_failure)?;
         }
         let ended = ended?;
-        if self.verbose
-            && let Some(session) = &ended.session
-        {
-            eprintln!("session: {}", escape_line(session));
+        if self.verbose {
+            if let Some(usage) = ended.usage_text() {
+                eprintln!("usage: {usage}");
+            }
+            if let Some(session) = &ended.session {
+                eprintln!("session: {}", escape_line(session));
+            }
         }
         Ok(ended.code())
     }
@@ -282,7 +324,7 @@ mod tests {
             reason: Some(StopReason::Cancelled),
             interrupted,
             error_exit,
-            denied: 0,
+            ..RunEnd::default()
         };
         let summary = |ended: &RunEnd| Value::Object(ended.summary());
         for code in [exit::INTERRUPTED, exit::TERMINATED] {
@@ -306,6 +348,30 @@ mod tests {
         assert_eq!(
             summary(&early),
             json!({ "reason": "interrupted", "interrupted": true })
+        );
+    }
+
+    #[test]
+    fn usage_is_in_the_summary_and_in_one_line() {
+        let mut ended = RunEnd::default();
+        assert_eq!(ended.usage_text(), None);
+        let end = json!({
+            "type": "turn-end", "reason": "end_turn",
+            "usage": { "inputTokens": 40, "outputTokens": 2, "other": 1 },
+            "cost": { "amount": 0.25, "currency": "EUR" },
+            "context": { "used": 500, "size": 1000 },
+        });
+        ended.note_end(&serde_json::from_value(end.clone()).expect("an event"));
+        assert_eq!(
+            ended.usage_text().as_deref(),
+            Some("40 tokens in, 2 tokens out, context 500 of 1000, cost 0.25 EUR")
+        );
+        assert_eq!(
+            Value::Object(ended.summary()),
+            json!({
+                "reason": "end_turn", "usage": { "inputTokens": 40, "outputTokens": 2 },
+                "cost": end["cost"], "context": end["context"],
+            })
         );
     }
 }

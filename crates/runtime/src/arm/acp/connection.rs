@@ -31,6 +31,7 @@ use crate::context::Context;
 use crate::error::{Code, Error, STDERR_LABEL};
 use crate::event::StopReason;
 use crate::mcp_servers::McpServer;
+use crate::usage::UsageReport;
 
 /// After this time a canceled turn counts as ended, even if the agent has not ended it (PT-11).
 const AFTER_CANCEL: Duration = Duration::from_millis(900);
@@ -326,7 +327,10 @@ impl Connection {
         };
         match answered {
             Ok(PromptEnd { response, usage }) => {
-                events.set_usage(usage);
+                events.report_usage(UsageReport {
+                    usage,
+                    ..UsageReport::default()
+                });
                 Ok(match response.stop_reason {
                     Stop::MaxTokens => StopReason::MaxTokens,
                     Stop::MaxTurnRequests => StopReason::MaxTurnRequests,

@@ -283,6 +283,11 @@ impl Reader {
         let Some(turn) = self.turn_of(&params.session) else {
             return Ok(());
         };
+        match params.update.usage() {
+            Some(Ok(report)) => turn.1.report_usage(report),
+            Some(Err(why)) => self.report_garbage(&format!("session/update: {why}")),
+            None => {}
+        }
         match self.tools.translate(&params.update) {
             Ok(events) => {
                 for event in events.into_iter().flatten() {

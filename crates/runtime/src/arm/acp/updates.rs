@@ -9,6 +9,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::event::StreamEvent;
+use crate::plan::PlanEntry;
+use crate::usage::{ContextSize, UsageReport};
 
 /// Maximum number of remembered tool calls per session. Limits memory for an agent that never ends
 /// them.
@@ -43,6 +45,35 @@ pub struct Update<'l> {
     raw_output: Option<&'l RawValue>,
     #[serde(borrow, default)]
     entries: Option<&'l RawValue>,
+    #[serde(borrow, default)]
+    used: Option<&'l RawValue>,
+    #[serde(borrow, default)]
+    size: Option<&'l RawValue>,
+    #[serde(borrow, default)]
+    cost: Option<&'l RawValue>,
+}
+
+impl Update<'_> {
+    /// The context size and the cost in a `usage_update`. `None` for other updates.
+    pub fn usage(&self) -> Option<Result<UsageReport, String>> {
+        if self.session_update != "usage_update" {
+            return None;
+        }
+        let count = |raw| value(raw).as_u64();
+        let (Some(used), Some(size)) = (count(self.used), count(self.size)) else {
+            return Some(Err(
+                "`used` and `size` of a usage_update must be numbers of tokens".to_owned(),
+            ));
+        };
+        Some(Ok(UsageReport {
+            usage: None,
+            // An invalid cost does not make the size invalid.
+            cost: self
+                .cost
+                .and_then(|raw| serde_json::from_str(raw.get()).ok()),
+            context: Some(ContextSize { used, size }),
+        }))
+    }
 }
 
 #[derive(Deserialize)]
@@ -59,13 +90,6 @@ struct Block<'l> {
     mime: Option<Cow<'l, str>>,
     #[serde(borrow, default)]
     resource: Option<&'l RawValue>,
-}
-
-#[derive(Deserialize)]
-struct PlanEntry {
-    content: String,
-    #[serde(default)]
-    status: String,
 }
 
 /// A line with a piece of text, parsed in one step because it is by far the most frequent message.
@@ -125,7 +149,7 @@ impl<'l> Chunk<'l> {
         let update = self.params.update;
         let text = update.content.text;
         match &*update.kind {
-            "agent_thought_chunk" => StreamEvent::Thought { text },
+            "agent_thought_chunk" => StreamEvent::thought(text),
             _ => StreamEvent::TextDelta { text },
         }
     }
@@ -144,12 +168,11 @@ impl Tools {
             "agent_message_chunk" => Ok(one(
                 text(update)?.map(|text| StreamEvent::TextDelta { text })
             )),
-            "agent_thought_chunk" => {
-                Ok(one(text(update)?.map(|text| StreamEvent::Thought { text })))
-            }
+            "agent_thought_chunk" => Ok(one(text(update)?.map(StreamEvent::thought))),
             "tool_call" | "tool_call_update" => self.tool(update),
             "plan" => Ok(one(plan(update)?)),
-            // User messages, commands, modes and usage are not in the taxonomy.
+            // User messages, commands and modes are not in the taxonomy. Usage is part of the turn's
+            // end.
             _ => Ok(one(None)),
         }
     }
@@ -224,23 +247,13 @@ fn text(update: &Update) -> Result<Option<String>, String> {
     })
 }
 
-/// A plan is reported as a thought.
 fn plan(update: &Update) -> Result<Option<StreamEvent>, String> {
     let Some(entries) = update.entries else {
         return Err("a plan has no `entries`".to_owned());
     };
     let entries: Vec<PlanEntry> = serde_json::from_str(entries.get())
         .map_err(|e| format!("the entries of a plan are invalid: {e}"))?;
-    let lines = entries.iter().map(|entry| {
-        let mark = match entry.status.as_str() {
-            "completed" => "x",
-            "in_progress" => "-",
-            _ => " ",
-        };
-        format!("[{mark}] {}\n", entry.content)
-    });
-    let text: String = lines.collect();
-    Ok((!text.is_empty()).then_some(StreamEvent::Thought { text }))
+    Ok(StreamEvent::plan(entries))
 }
 
 #[cfg(test)]
@@ -291,7 +304,7 @@ mod tests {
         let thought = chunk("agent_thought_chunk", json!({"type":"text","text":"hm"}));
         assert_eq!(
             events(&mut tools, thought),
-            Ok(vec![StreamEvent::Thought { text: "hm".into() }])
+            Ok(vec![StreamEvent::thought("hm")])
         );
         assert_eq!(
             events(
@@ -370,15 +383,46 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_is_shown_as_thought() {
-        let plan = json!({"sessionUpdate":"plan","entries":[
+    fn a_plan_is_a_thought_with_its_entries() {
+        let entries = json!([
             {"content":"a","priority":"high","status":"completed"},
-            {"content":"b","priority":"low","status":"pending"}]});
+            {"content":"b","priority":"low","status":"pending"}]);
+        let plan = json!({"sessionUpdate":"plan","entries":entries});
+        let events = events(&mut Tools::default(), plan).expect("events");
         assert_eq!(
-            events(&mut Tools::default(), plan),
-            Ok(vec![StreamEvent::Thought {
-                text: "[x] a\n[ ] b\n".into()
-            }])
+            json!(events),
+            json!([{"type":"thought","text":"\n[x] a\n[ ] b\n","plan":entries}])
         );
+    }
+
+    #[test]
+    fn a_usage_update_has_the_context_and_the_cost() {
+        let usage = |update: Value| {
+            let text = json!({"sessionId": "s", "update": update}).to_string();
+            let params: Params = serde_json::from_str(&text).expect("params");
+            params.update.usage()
+        };
+        let update = json!({"sessionUpdate":"usage_update","used":53000,"size":200000,
+            "cost":{"amount":0.045,"currency":"USD"}});
+        let report = usage(update).expect("an update").expect("valid");
+        assert_eq!(
+            report.context,
+            Some(ContextSize {
+                used: 53_000,
+                size: 200_000
+            })
+        );
+        assert_eq!(
+            report.cost.map(|c| (c.amount, c.currency)),
+            Some((0.045, "USD".into()))
+        );
+        let no_cost = json!({"sessionUpdate":"usage_update","used":1,"size":2,"cost":null});
+        assert_eq!(
+            usage(no_cost).expect("an update").expect("valid").cost,
+            None
+        );
+        let invalid = json!({"sessionUpdate":"usage_update","used":null,"size":2});
+        assert!(usage(invalid).expect("an update").is_err());
+        assert!(usage(json!({"sessionUpdate":"plan","entries":[]})).is_none());
     }
 }

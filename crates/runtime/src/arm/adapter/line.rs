@@ -6,6 +6,8 @@ use serde_json::Value;
 
 use super::super::permissions::Answer;
 use crate::event::{Choice, StopReason};
+use crate::plan::PlanEntry;
+use crate::usage::{ContextSize, Cost};
 
 /// A line to the adapter.
 #[derive(Debug, Serialize)]
@@ -74,6 +76,9 @@ pub enum AdapterEvent {
     },
     Thought {
         text: String,
+        /// The agent's plan. Its checklist replaces the text.
+        #[serde(default)]
+        plan: Option<Vec<PlanEntry>>,
     },
     ToolCall {
         id: String,
@@ -102,6 +107,10 @@ pub enum AdapterEvent {
         session_id: Option<String>,
         #[serde(default)]
         usage: Option<Value>,
+        #[serde(default)]
+        cost: Option<Cost>,
+        #[serde(default)]
+        context: Option<ContextSize>,
     },
     Error {
         message: String,
@@ -168,6 +177,8 @@ mod tests {
             json!({"type": "tool-result", "id": "1", "ok": true, "content": []}),
             json!({"type": "agent-prompt", "id": "1", "message": "m", "options": [{"id": "a", "label": "A"}]}),
             json!({"type": "turn-end", "reason": "max_tokens", "turnId": "t"}),
+            json!({"type": "turn-end", "reason": "end_turn", "usage": {}, "cost": {"amount": 1, "currency": "EUR"}, "context": {"used": 1, "size": 2}}),
+            json!({"type": "thought", "text": "", "plan": [{"content": "a"}]}),
             json!({"type": "error", "message": "m", "kind": "cancelled", "more": 1}),
         ] {
             AdapterLine::parse(line.to_string().as_bytes()).expect("taken");
@@ -195,6 +206,14 @@ mod tests {
             (
                 json!({"type": "turn-end", "reason": "done"}),
                 "unknown variant `done`",
+            ),
+            (
+                json!({"type": "turn-end", "reason": "end_turn", "cost": 3}),
+                "invalid type",
+            ),
+            (
+                json!({"type": "thought", "text": "", "plan": [{"status": "pending"}]}),
+                "missing field `content`",
             ),
             (
                 json!({"type": "text-delta", "text": "a", "turnId": 3}),

@@ -17,6 +17,7 @@ use crate::context::Context;
 use crate::error::{Code, Error};
 use crate::event::{StopReason, StreamEvent};
 use crate::forms;
+use crate::usage::UsageReport;
 use agentproto_sandbox::spawn::{OutputLines, Piece};
 
 /// Maximum number of questions that wait for an answer.
@@ -201,7 +202,14 @@ async fn handle_event(
 ) {
     let stream_event = match event {
         AdapterEvent::TextDelta { text } => StreamEvent::TextDelta { text },
-        AdapterEvent::Thought { text } => StreamEvent::Thought { text },
+        AdapterEvent::Thought { text, plan: None } => StreamEvent::thought(text),
+        AdapterEvent::Thought {
+            plan: Some(entries),
+            ..
+        } => match StreamEvent::plan(entries) {
+            Some(plan) => plan,
+            None => return,
+        },
         AdapterEvent::ToolCall {
             id,
             name,
@@ -242,10 +250,16 @@ async fn handle_event(
             reason,
             session_id,
             usage,
+            cost,
+            context,
         } => {
             remember(shared, session_id);
             if let Some(events) = current.events() {
-                events.set_usage(usage);
+                events.report_usage(UsageReport {
+                    usage,
+                    cost,
+                    context,
+                });
             }
             current.finish(End::Reason(reason));
             return;

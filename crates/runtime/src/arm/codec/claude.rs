@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{Codec, LineMeaning};
 use crate::error::{Code, Error};
 use crate::event::{StopReason, StreamEvent};
+use crate::usage::{ContextSize, Cost, UsageReport};
 
 /// Partial messages come first, then the same message as a whole. The streamed bytes are counted,
 /// so that only the rest of the whole message is sent.
@@ -14,6 +15,8 @@ pub struct Claude {
     thought_streamed: usize,
     has_text: bool,
     stop_reason: Option<String>,
+    /// The model of the newest message, and the tokens in its context.
+    context: Option<(String, u64)>,
 }
 
 impl Codec for Claude {
@@ -38,6 +41,9 @@ impl Codec for Claude {
                 }
                 if let (true, Some(reason)) = (own, message.get("stop_reason")) {
                     self.stop_reason = reason.as_str().map(str::to_owned);
+                }
+                if let (true, Some(usage)) = (own, message.get("usage")) {
+                    self.context = Some((word(message, "model").to_owned(), all_tokens(usage)));
                 }
                 LineMeaning::Known
             }
@@ -137,13 +143,54 @@ impl Claude {
                 _ => StopReason::EndTurn,
             })
         };
-        let usage = line.get("usage").cloned();
         LineMeaning::End {
             session,
             end,
-            usage,
+            usage: self.usage(line),
         }
     }
+
+    fn usage(&self, line: &Value) -> UsageReport {
+        let mut usage = line.get("usage").cloned();
+        if let Some(Value::Object(counts)) = &mut usage {
+            // The program does not count them together.
+            let total = all_tokens(&Value::Object(counts.clone()));
+            counts.insert("totalTokens".to_owned(), total.into());
+        }
+        let cost = line.get("total_cost_usd").and_then(Value::as_f64);
+        let size = |model: &str| {
+            let models = line.get("modelUsage")?.as_object()?;
+            let only = models.values().next().filter(|_| models.len() == 1);
+            let used = models.get(model).or(only)?;
+            used.get("contextWindow")?.as_u64()
+        };
+        let context = self.context.as_ref().and_then(|(model, used)| {
+            Some(ContextSize {
+                used: *used,
+                size: size(model)?,
+            })
+        });
+        UsageReport {
+            usage,
+            cost: cost.map(|amount| Cost {
+                amount,
+                currency: "USD".to_owned(),
+            }),
+            context,
+        }
+    }
+}
+
+/// All tokens of a request to the model. Those from and to the cache are counted apart.
+fn all_tokens(usage: &Value) -> u64 {
+    let counts = [
+        "input_tokens",
+        "cache_read_input_tokens",
+        "cache_creation_input_tokens",
+        "output_tokens",
+    ];
+    let counts = counts.iter().filter_map(|name| usage.get(name)?.as_u64());
+    counts.fold(0, u64::saturating_add)
 }
 
 /// The part that was not streamed yet. Several whole blocks may follow after all of their pieces.
@@ -155,7 +202,7 @@ fn rest(whole: &str, streamed: &mut usize) -> String {
 
 fn thought(text: String, out: &mut Vec<StreamEvent>) {
     if !text.is_empty() {
-        out.push(StreamEvent::Thought { text });
+        out.push(StreamEvent::thought(text));
     }
 }
 
@@ -224,7 +271,7 @@ mod tests {
                 whole(json!({"type": "text", "text": "six"})),
             ],
         );
-        let thought = StreamEvent::Thought { text: "hm".into() };
+        let thought = StreamEvent::thought("hm");
         assert_eq!(
             out,
             [
@@ -302,6 +349,56 @@ mod tests {
         let (_, out) =
             end(json!({"type": "result", "subtype": "success", "result": "of a command"}));
         assert_eq!(out, [text("of a command")]);
+    }
+
+    #[test]
+    fn usage_cost_and_context() {
+        let usage = |lines: &[Value]| {
+            let mut codec = Claude::default();
+            let mut out = Vec::new();
+            let ends = lines
+                .iter()
+                .find_map(|line| match codec.line(line, &mut out) {
+                    LineMeaning::End { usage, .. } => Some(usage),
+                    _ => None,
+                });
+            ends.expect("an end")
+        };
+        let message = |parent: Value, input: u64| {
+            json!({"type": "assistant", "parent_tool_use_id": parent, "message": {
+                "model": "m-1", "content": [],
+                "usage": {"input_tokens": input, "cache_read_input_tokens": 100, "output_tokens": 5},
+            }})
+        };
+        let result = json!({
+            "type": "result", "subtype": "success", "total_cost_usd": 0.25,
+            "usage": {"input_tokens": 3, "cache_creation_input_tokens": 10, "cache_read_input_tokens": 100, "output_tokens": 7},
+            "modelUsage": {"m-1": {"contextWindow": 200_000}, "small": {"contextWindow": 1}},
+        });
+        let report = usage(&[
+            message(Value::Null, 20),
+            message(json!("sub-agent"), 9999),
+            result,
+        ]);
+        assert_eq!(
+            report.context,
+            Some(ContextSize {
+                used: 125,
+                size: 200_000
+            })
+        );
+        assert_eq!(report.cost.as_ref().map(|cost| cost.amount), Some(0.25));
+        let mut merged = UsageReport::default();
+        merged.merge(report);
+        assert_eq!(
+            merged.usage,
+            Some(json!({
+                "inputTokens": 3, "outputTokens": 7, "cachedReadTokens": 100,
+                "cachedWriteTokens": 10, "totalTokens": 120,
+            }))
+        );
+        let nothing = usage(&[json!({"type": "result", "subtype": "success"})]);
+        assert_eq!(nothing, UsageReport::default());
     }
 
     #[test]

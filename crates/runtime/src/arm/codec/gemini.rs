@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{Codec, LineMeaning};
 use crate::error::{Code, Error};
 use crate::event::{StopReason, StreamEvent};
+use crate::usage::UsageReport;
 
 #[derive(Default)]
 pub struct Gemini {
@@ -28,7 +29,7 @@ impl Codec for Gemini {
             "thought" => {
                 let text = word(line, "content").to_owned();
                 if !text.is_empty() {
-                    out.push(StreamEvent::Thought { text });
+                    out.push(StreamEvent::thought(text));
                 }
                 LineMeaning::Known
             }
@@ -65,7 +66,10 @@ impl Codec for Gemini {
             "result" => LineMeaning::End {
                 session: None,
                 end: self.result(line),
-                usage: line.get("stats").cloned(),
+                usage: UsageReport {
+                    usage: line.get("stats").cloned(),
+                    ..UsageReport::default()
+                },
             },
             _ => LineMeaning::Unknown,
         }

@@ -25,6 +25,7 @@ use crate::bundle::Bundle;
 use crate::context::Context;
 use crate::error::{Code, Error};
 use crate::event::{StopReason, StreamEvent};
+use crate::usage::UsageReport;
 use agentproto_sandbox::spawn::{Bounds, Exit, OutputLines, Piece};
 
 /// Time for a program to store its session after its last line.
@@ -103,8 +104,8 @@ enum LineMeaning {
     End {
         session: Option<String>,
         end: Result<StopReason, Error>,
-        /// Tokens and cost, as the program reports them.
-        usage: Option<Value>,
+        /// Usage of this process, which ran one turn.
+        usage: UsageReport,
     },
 }
 
@@ -128,6 +129,8 @@ pub struct CodecArm {
     warned: AtomicBool,
     /// Number of warnings of the agent in this turn.
     warnings: AtomicU32,
+    /// Cost of the session's processes so far.
+    spent: Mutex<f64>,
 }
 
 impl CodecArm {
@@ -142,6 +145,7 @@ impl CodecArm {
             cancel: Cancel::default(),
             warned: AtomicBool::new(false),
             warnings: AtomicU32::new(0),
+            spent: Mutex::new(0.0),
         }
     }
 
@@ -267,7 +271,7 @@ impl CodecArm {
                     end,
                     usage,
                 } => {
-                    events.set_usage(usage);
+                    events.report_usage(self.with_earlier_cost(usage));
                     let known = session.or_else(|| self.session_id());
                     if let Some(id) = known {
                         self.remember(id, true);
@@ -277,6 +281,16 @@ impl CodecArm {
             }
         }
         Ended::OutputEnded { recognized }
+    }
+
+    /// Adds the cost of the session's earlier processes, because each program knows only its own.
+    fn with_earlier_cost(&self, mut usage: UsageReport) -> UsageReport {
+        if let Some(cost) = &mut usage.cost {
+            let mut spent = self.spent.lock();
+            *spent += cost.amount.max(0.0);
+            cost.amount = *spent;
+        }
+        usage
     }
 
     /// The agent's command line. It never contains the prompt.

@@ -28,6 +28,7 @@ use super::{Arm, ArmFuture, EventSink, LaunchSpec, Negotiated, OpenRequest, reda
 use crate::context::Context;
 use crate::error::{Code, Error};
 use crate::event::{StopReason, StreamEvent};
+use crate::usage::UsageReport;
 use agentproto_sandbox::spawn::{Bounds, Exit};
 use elicit::Handler;
 use transport::{PipeTransport, Shared};
@@ -236,6 +237,12 @@ impl Mcp {
             };
             let what = format!("the agent could not complete the turn: {reason}");
             return Err(self.turn_failed(&what, json!({ "result": raw })));
+        }
+        if let Some(events) = current.events() {
+            for place in ["_meta", "structuredContent"] {
+                let place = raw.get(place).unwrap_or(&Value::Null);
+                events.report_usage(UsageReport::from_members(place));
+            }
         }
         if calls.can_resume()
             && self.confirmed().is_none()

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value};
 
 use crate::event::StreamEvent;
+use crate::usage::{ContextSize, UsageReport};
 
 const IDS: [&str; 6] = [
     "call_id",
@@ -72,9 +73,14 @@ impl Translator {
         if of("user") || of("task") || of("turn") || of("session") || of("thread") {
             return None;
         }
+        if kind.split('_').any(|word| word == "plan")
+            || (kind == "thought" && fields.contains_key("plan"))
+        {
+            return plan(fields);
+        }
         if kind.contains("reasoning") || kind.contains("thought") || kind.contains("thinking") {
             let text = new_text(&mut self.thought_in_pieces, kind, fields)?;
-            return Some(StreamEvent::Thought { text });
+            return Some(StreamEvent::thought(text));
         }
         if kind == "tool_result"
             || ["_end", "_completed", "_finished"]
@@ -95,6 +101,38 @@ impl Translator {
             return Some(StreamEvent::TextDelta { text });
         }
         None
+    }
+}
+
+/// A plan. The steps of codex have their text in `step`.
+fn plan(fields: &Map<String, Value>) -> Option<StreamEvent> {
+    let entries = fields.get("plan").or_else(|| fields.get("entries"))?;
+    let entries = entries.as_array()?.iter().filter_map(|entry| {
+        let mut entry = entry.as_object()?.clone();
+        if let Some(step) = entry.remove("step") {
+            entry.insert("content".to_owned(), step);
+        }
+        serde_json::from_value(Value::Object(entry)).ok()
+    });
+    StreamEvent::plan(entries.collect())
+}
+
+/// What an event reports about usage: its members, or the token counts of codex.
+pub fn usage(params: &Value) -> UsageReport {
+    let payload = params.get("msg").unwrap_or(params);
+    let kind = payload.get("type").and_then(Value::as_str);
+    let is_report = |kind: &str| ["usage", "token", "turn"].iter().any(|w| kind.contains(w));
+    if !kind.is_some_and(is_report) {
+        return UsageReport::default();
+    }
+    let Some(info) = payload.get("info").filter(|info| info.is_object()) else {
+        return UsageReport::from_members(payload);
+    };
+    let count = |pointer: &str| info.pointer(pointer).and_then(Value::as_u64);
+    let context = count("/last_token_usage/total_tokens").zip(count("/model_context_window"));
+    UsageReport {
+        context: context.map(|(used, size)| ContextSize { used, size }),
+        ..UsageReport::default()
     }
 }
 
@@ -184,6 +222,7 @@ fn text_delta(text: &str) -> Option<StreamEvent> {
 mod tests {
     use super::*;
     use crate::arm::json::any_value as any_json;
+    use crate::plan::PlanEntry;
     use serde_json::json;
 
     fn text(text: &str) -> Option<StreamEvent> {
@@ -191,7 +230,7 @@ mod tests {
     }
 
     fn thought(text: &str) -> Option<StreamEvent> {
-        Some(StreamEvent::Thought { text: text.into() })
+        Some(StreamEvent::thought(text))
     }
 
     #[test]
@@ -334,11 +373,51 @@ mod tests {
         assert_eq!(t.event(&json!(["e"])), None);
     }
 
+    #[test]
+    fn plans_and_usage() {
+        let mut t = Translator::default();
+        let plan = StreamEvent::plan(vec![PlanEntry {
+            content: "a".into(),
+            status: "completed".into(),
+            priority: None,
+        }]);
+        for event in [
+            json!({"msg": {"type": "plan_update", "plan": [{"step": "a", "status": "completed"}, 3]}}),
+            json!({"type": "thought", "text": "", "plan": [{"content": "a", "status": "completed"}]}),
+            json!({"sessionUpdate": "plan", "entries": [{"content": "a", "status": "completed"}]}),
+        ] {
+            assert_eq!(t.event(&event), plan, "{event}");
+        }
+        let count = json!({"msg": {"type": "token_count", "info": {
+            "last_token_usage": {"total_tokens": 30}, "model_context_window": 400,
+        }}});
+        assert_eq!(
+            usage(&count).context,
+            Some(ContextSize {
+                used: 30,
+                size: 400
+            })
+        );
+        let members = json!({"type": "usage", "usage": {"total_tokens": 1}});
+        assert_eq!(usage(&members).usage, Some(json!({"total_tokens": 1})));
+        for other in [
+            json!("text"),
+            json!({"type": "tool_result", "usage": {"disk": 1}}),
+        ] {
+            assert_eq!(usage(&other), UsageReport::default());
+        }
+        assert_eq!(
+            t.event(&json!({"type": "agent_explanation_text", "text": "a"})),
+            text("a")
+        );
+    }
+
     proptest::proptest! {
         #[test]
         fn no_json_causes_a_panic(values in proptest::collection::vec(any_json(), 1..6)) {
             let mut t = Translator::default();
             for value in &values {
+                usage(value);
                 t.event(value);
                 t.log(value);
             }

@@ -20,7 +20,7 @@ use tokio::sync::{Semaphore, mpsc};
 
 use super::super::input::Input;
 use super::super::slot::{End, Slot};
-use super::translate::Translator;
+use super::translate::{Translator, usage};
 use super::turn::session_in;
 use crate::context::Context;
 use crate::error::{Code, Error};
@@ -314,6 +314,9 @@ impl Reader {
             Kind::Event => {
                 if let Some(id) = session_in(params) {
                     *self.shared.session.lock() = Some(id);
+                }
+                if let Some(events) = current.events() {
+                    events.report_usage(usage(params));
                 }
                 self.translator.event(params)
             }
