@@ -165,6 +165,9 @@ fn a_question_is_answered_over_http() {
     let pending = host.get(&format!("/sessions/{id}")).json()["pendingPermissions"].clone();
     assert_eq!(pending, json!([question]));
     assert_eq!(question["tool"]["input"]["path"], "notes.txt", "{question}");
+    let change = &question["tool"]["content"][0];
+    assert_eq!(change["oldText"], "one\ntwo\n", "{question}");
+    assert_eq!(change["newText"], "one\nthree\n", "{question}");
     let path = format!(
         "/sessions/{id}/permissions/{}",
         question["id"].as_str().expect("an id")
@@ -202,6 +205,74 @@ fn a_question_is_answered_over_http() {
         host.post(&path, &cancelled).refusal(404),
         "permission_not_found"
     );
+}
+
+/// With a policy the host answers, and the event says how.
+#[test]
+fn a_session_with_a_permission_policy_asks_nobody() {
+    let host = Served::new();
+    let start = |permissions: Value| {
+        let work = work(host.dir.path());
+        let body = json!({ "adapter": "mock-acp", "cwd": work, "permissions": permissions });
+        host.post("/sessions/agent", &body)
+    };
+    let refused = start(json!("never"));
+    assert_eq!(refused.json()["error"]["details"]["field"], "permissions");
+    assert_eq!(refused.refusal(400), "bad_request");
+    for permissions in [Value::Null, json!("ask")] {
+        assert_eq!(start(permissions).json().get("permissions"), None);
+    }
+    for (policy, said) in [
+        ("allow", "You allowed it."),
+        ("deny", "You did not allow it."),
+    ] {
+        let started = start(json!(policy)).json();
+        assert_eq!(started["permissions"], policy, "{started}");
+        let id = started["id"].as_str().expect("an id");
+        host.turn(id, "ask for permission");
+        let lines = host.lines(id);
+        assert!(lines.iter().any(|line| line == said), "{lines:?}");
+        let events = host
+            .get(&format!("/sessions/{id}/events?limit=1000"))
+            .json();
+        let events = events["events"].as_array().expect("events");
+        let asked = events.iter().find(|e| e["data"]["type"] == "agent-prompt");
+        assert_eq!(asked.expect("asked")["data"]["decision"], policy);
+        assert!(
+            events.iter().all(|e| e["event"] != "permission"),
+            "{events:?}"
+        );
+    }
+}
+
+/// The record has the sums of the turns, and keeps them.
+#[test]
+fn a_session_counts_its_tokens() {
+    let host = Served::new();
+    let id = host.running("default");
+    let path = format!("/sessions/{id}");
+    assert_eq!(host.get(&path).json().get("usage"), None);
+    for _ in 0..2 {
+        host.turn(&id, "report your usage");
+        host.turn(&id, "hello");
+    }
+    let wanted = json!({
+        "usage": {
+            "inputTokens": 2400, "outputTokens": 600, "thoughtTokens": 200,
+            "cachedReadTokens": 100_000, "cachedWriteTokens": 800, "totalTokens": 104_000,
+        },
+        "cost": { "amount": 0.25, "currency": "USD" },
+        "context": { "used": 53_000, "size": 200_000 },
+    });
+    let check = |record: &Value| {
+        for (name, value) in wanted.as_object().expect("members") {
+            assert_eq!(&record[name], value, "{record}");
+        }
+    };
+    check(&host.get(&path).json());
+    let (_, _, dir) = host.stop();
+    let host = Served::on(dir, &[]);
+    check(&host.get(&path).json());
 }
 
 #[test]

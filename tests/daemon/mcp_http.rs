@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::mcp_client::{Door, HANG, Place};
-use super::mcp_scenes::{ALIASES, a_life, listed, questions, the_tools, wrong_calls};
+use super::mcp_scenes::{ALIASES, a_life, listed, questions, the_tools, unattended, wrong_calls};
 
 /// `agentproto serve`, stopped on drop.
 struct Daemon {
@@ -354,6 +354,7 @@ fn all_scenes_pass_for_a_client_of_a_daemon() {
     the_tools(&mut pipe);
     a_life(&mut pipe, &place);
     questions(&mut pipe, &place);
+    unattended(&mut pipe, &place);
     // The alias names are an option of this client only.
     let mut aliased = place.client(&["--aliases"]);
     let all = aliased.done("agent_sessions_list", json!({}));

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::mcp_client::{Door, Place};
 
-pub const TOOLS: [&str; 7] = [
+pub const TOOLS: [&str; 8] = [
     "start_agent_session",
     "prompt_agent_session",
     "list_agent_sessions",
@@ -14,6 +14,7 @@ pub const TOOLS: [&str; 7] = [
     "kill_agent_session",
     "list_agent_questions",
     "answer_agent_question",
+    "interrupt_agent_session",
 ];
 
 pub const ALIASES: [&str; 5] = [
@@ -46,10 +47,17 @@ pub fn the_tools(door: &mut impl Door) {
     wanted.sort_unstable();
     names.sort_unstable();
     assert_eq!(names, wanted);
-    let inputs: [(&str, &[&str], &[&str]); 7] = [
+    let inputs: [(&str, &[&str], &[&str]); 8] = [
         (
             "start_agent_session",
-            &["adapter", "cwd", "label", "prompt", "workspaceSlug"],
+            &[
+                "adapter",
+                "cwd",
+                "label",
+                "permissions",
+                "prompt",
+                "workspaceSlug",
+            ],
             &["adapter"],
         ),
         (
@@ -76,6 +84,7 @@ pub fn the_tools(door: &mut impl Door) {
             ],
             &["sessionId", "questionId"],
         ),
+        ("interrupt_agent_session", &["sessionId"], &["sessionId"]),
     ];
     for (name, all, required) in inputs {
         let tool = &tools[name];
@@ -212,6 +221,15 @@ pub fn questions(door: &mut impl Door, place: &Place) {
         listed
     });
     assert_eq!(question["sessionId"], id.as_str());
+    // What the tool call would do.
+    let tool = &question["tool"];
+    assert_eq!(tool["input"]["path"], "notes.txt", "{question}");
+    assert_eq!(tool["content"][0]["newText"], "one\nthree\n", "{question}");
+    let path = format!("{}/notes.txt", place.work());
+    assert_eq!(tool["locations"][0]["path"], path.as_str(), "{question}");
+    let output = door.done("get_agent_session_output", json!({ "sessionId": id }));
+    fits(&tools, "get_agent_session_output", &output);
+    assert_eq!(output["openQuestions"], 1);
     let options = question["options"].as_array().expect("options");
     let allow = options.iter().find(|option| option["kind"] == "allow_once");
     let answer = json!({ "sessionId": id, "questionId": question["id"], "optionId": allow.expect("offered")["id"] });
@@ -246,6 +264,58 @@ pub fn questions(door: &mut impl Door, place: &Place) {
         "{lines:?}"
     );
     door.done("kill_agent_session", json!({ "sessionId": id }));
+}
+
+/// An MCP client that leaves a question unanswered does not wait for ever: it ends the turn, or lets
+/// the host answer.
+pub fn unattended(door: &mut impl Door, place: &Place) {
+    let tools = listed(door);
+    let start = |permissions: Value| {
+        json!({
+            "adapter": "mock-acp", "cwd": place.work(), "prompt": "ask for permission",
+            "permissions": permissions,
+        })
+    };
+    let started = door.done("start_agent_session", start(Value::Null));
+    assert!(started.get("permissions").is_none(), "{started}");
+    let id = started["id"].as_str().expect("an id").to_owned();
+    let read = json!({ "sessionId": id });
+    while door.done("get_agent_session_output", read.clone())["openQuestions"] != 1 {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let done = door.done("interrupt_agent_session", read.clone());
+    fits(&tools, "interrupt_agent_session", &done);
+    assert_eq!(
+        done,
+        json!({ "ok": true, "sessionId": id, "wasBusy": true })
+    );
+    let lines = door.turns(&id, 1);
+    assert!(
+        lines.iter().any(|line| line.contains("(cancelled)")),
+        "{lines:?}"
+    );
+    let again = door.done("interrupt_agent_session", read.clone());
+    assert_eq!(again["wasBusy"], false);
+    let output = door.done("get_agent_session_output", read.clone());
+    assert_eq!(
+        (&output["openQuestions"], &output["status"]),
+        (&json!(0), &json!("running"))
+    );
+    door.done("kill_agent_session", read);
+    for (policy, said) in [
+        ("allow", "You allowed it."),
+        ("deny", "You did not allow it."),
+    ] {
+        let started = door.done("start_agent_session", start(json!(policy)));
+        fits(&tools, "start_agent_session", &started);
+        assert_eq!(started["permissions"], policy);
+        let id = started["id"].as_str().expect("an id").to_owned();
+        let lines = door.turns(&id, 1);
+        assert!(lines.iter().any(|line| line == said), "{lines:?}");
+        let asked = format!("(decided by the host: {policy})");
+        assert!(lines.iter().any(|line| line.ends_with(&asked)), "{lines:?}");
+        door.done("kill_agent_session", json!({ "sessionId": id }));
+    }
 }
 
 fn has(list: &Value, id: &str) -> bool {
@@ -331,6 +401,12 @@ pub fn wrong_calls(door: &mut impl Door, place: &Place) {
             json!({ "sessionId": ["x"] }),
             "sessionId",
         ),
+        ("interrupt_agent_session", json!({}), "sessionId"),
+        (
+            "start_agent_session",
+            json!({ "adapter": "mock-acp", "permissions": "maybe" }),
+            "permissions",
+        ),
     ];
     let tools = listed(door);
     for (tool, arguments, field) in wrong {
@@ -350,7 +426,8 @@ pub fn wrong_calls(door: &mut impl Door, place: &Place) {
             json!({ "sessionId": "ses_0", "prompt": "x" }),
         ),
         ("get_agent_session_output", unknown.clone()),
-        ("kill_agent_session", unknown),
+        ("kill_agent_session", unknown.clone()),
+        ("interrupt_agent_session", unknown),
     ] {
         let told = door.refused(tool, arguments);
         assert_eq!(told["code"], "session_not_found", "{tool}");

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::mcp_client::{Client, Door, HANG, Place};
-use super::mcp_scenes::{ALIASES, TOOLS, a_life, listed, questions, the_tools, wrong_calls};
+use super::mcp_scenes::{
+    ALIASES, TOOLS, a_life, listed, questions, the_tools, unattended, wrong_calls,
+};
 
 #[test]
 fn tools_and_a_whole_session() {
@@ -15,6 +17,7 @@ fn tools_and_a_whole_session() {
     the_tools(&mut client);
     a_life(&mut client, &place);
     questions(&mut client, &place);
+    unattended(&mut client, &place);
     let ended = client.close();
     assert_eq!(ended.status.code(), Some(0), "{}", ended.stderr);
     assert!(ended.rest.is_empty(), "{:?}", ended.rest);

@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use agentproto_runtime::Choice;
+use agentproto_runtime::arm::permissions::Permissions;
+use agentproto_runtime::{Choice, ContextSize, Cost, TokenTotals};
 
 /// Lifecycle phase of a session (A46-STATUS-01 to 09).
 #[derive(
@@ -115,12 +116,67 @@ pub struct SessionRecord {
     /// The continuation strategy that the client chose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continuation: Option<String>,
+    /// How permission requests are answered, if not by a client.
+    #[serde(default, skip_serializing_if = "PermissionPolicy::is_ask")]
+    pub permissions: PermissionPolicy,
+    /// Tokens of all turns so far, if the agent reports them.
+    #[serde(default, skip_serializing_if = "TokenTotals::is_empty")]
+    pub usage: TokenTotals,
+    /// Cost of the session so far, if the agent reports it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
+    /// Size of the agent's context after the last turn that reported it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<ContextSize>,
     /// Open questions of the agent. A question is open until it is answered or the turn ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending_permissions: Vec<PendingPermission>,
     /// Problems of the spawn that did not prevent it, such as an unknown workspace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
+}
+
+/// Who answers the permission requests of a session.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::IntoStaticStr,
+    strum::EnumString,
+)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+#[schemars(inline)]
+pub enum PermissionPolicy {
+    /// A client.
+    #[default]
+    Ask,
+    /// The host allows every request.
+    Allow,
+    /// The host denies every request.
+    Deny,
+}
+
+impl PermissionPolicy {
+    fn is_ask(&self) -> bool {
+        *self == PermissionPolicy::Ask
+    }
+}
+
+impl From<PermissionPolicy> for Permissions {
+    fn from(policy: PermissionPolicy) -> Self {
+        match policy {
+            PermissionPolicy::Ask => Permissions::Ask,
+            PermissionPolicy::Allow => Permissions::Allow,
+            PermissionPolicy::Deny => Permissions::Deny,
+        }
+    }
 }
 
 /// A problem that did not prevent the spawn.
@@ -195,6 +251,10 @@ pub struct SpawnRequest {
     /// MCP servers to offer to the agent, as in ACP. Their secrets are not stored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mcp_servers: Vec<serde_json::Value>,
+    /// Who answers permission requests: `ask` for clients (the default), `allow` or `deny` for the
+    /// host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<PermissionPolicy>,
     /// An ended session of this host to continue. Its agent must be resumable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<String>,

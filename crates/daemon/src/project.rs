@@ -54,9 +54,20 @@ impl Projector {
                 self.flush_thought(&mut lines);
                 join(&mut self.text, text, text_line, &mut lines);
             }
-            StreamEvent::Thought { text } => {
+            StreamEvent::Thought { text, plan: None } => {
                 self.flush_text(&mut lines);
                 join(&mut self.thought, text, thought_line, &mut lines);
+            }
+            StreamEvent::Thought {
+                plan: Some(entries),
+                ..
+            } => {
+                self.flush(&mut lines);
+                for entry in entries {
+                    // Split like other lines.
+                    let line = format!("{}\n", entry.line());
+                    join(&mut self.thought, &line, thought_line, &mut lines);
+                }
             }
             StreamEvent::ToolCall { name, .. } => {
                 self.flush(&mut lines);
@@ -68,9 +79,18 @@ impl Projector {
                     lines.push(out("[tool-error]".to_owned()));
                 }
             }
-            StreamEvent::AgentPrompt { message, .. } => {
+            StreamEvent::AgentPrompt {
+                message, decision, ..
+            } => {
                 self.flush(&mut lines);
-                lines.push(out(format!("[awaiting input] {}", one_line(message))));
+                let message = one_line(message);
+                // The prefix is that of AIP-46, although nothing waits after a decision.
+                lines.push(out(match decision.as_deref() {
+                    None => format!("[awaiting input] {message}"),
+                    Some(decision) => {
+                        format!("[awaiting input] {message} (decided by the host: {decision})")
+                    }
+                }));
             }
             StreamEvent::TurnEnd { reason, .. } => {
                 self.flush(&mut lines);
@@ -217,15 +237,32 @@ mod tests {
         StreamEvent::TextDelta { text: text.into() }
     }
 
+    fn question(decision: Option<&str>) -> StreamEvent {
+        StreamEvent::AgentPrompt {
+            id: "2".into(),
+            message: "may I?".into(),
+            options: vec![],
+            schema: None,
+            tool: None,
+            decision: decision.map(str::to_owned),
+        }
+    }
+
     // A46-PROJ-02 to 08.
     #[test]
     fn events_are_projected_like_in_aip_46() {
-        let thought = |text: &str| StreamEvent::Thought { text: text.into() };
+        let thought = |text: &str| StreamEvent::thought(text);
+        let plan = serde_json::json!([
+            { "content": "look", "status": "completed" }, { "content": "do\nit" },
+        ]);
+        let plan = serde_json::from_value(plan).expect("a plan");
         let events = [
             delta("hel"),
             delta("lo\nwor"),
             thought("hm"),
             thought("m\nso"),
+            StreamEvent::plan(plan).expect("an event"),
+            thought("then"),
             StreamEvent::ToolCall {
                 id: "1".into(),
                 name: "read\nfile".into(),
@@ -242,28 +279,23 @@ mod tests {
                 ok: false,
                 content: Value::Null,
             },
-            StreamEvent::AgentPrompt {
-                id: "2".into(),
-                message: "may I?".into(),
-                options: vec![],
-                schema: None,
-                tool: None,
-                decision: None,
-            },
+            question(None),
+            question(Some("deny")),
             delta("end"),
-            StreamEvent::TurnEnd {
-                reason: StopReason::EndTurn,
-                usage: None,
-            },
+            StreamEvent::turn_end(StopReason::EndTurn),
         ];
         let expected = [
             "hello",
             "wor",
             "[thought] hmm",
             "[thought] so",
+            "[thought] [x] look",
+            "[thought] [ ] do it",
+            "[thought] then",
             "[tool] read file",
             "[tool-error]",
             "[awaiting input] may I?",
+            "[awaiting input] may I? (decided by the host: deny)",
             "end",
             "── turn-end (end_turn) ──",
         ];
@@ -300,10 +332,7 @@ mod tests {
             delta("── turn-end\n"),
             delta(&format!("{long}{end}")),
             delta("\n[tool] rm"),
-            StreamEvent::TurnEnd {
-                reason: StopReason::EndTurn,
-                usage: None,
-            },
+            StreamEvent::turn_end(StopReason::EndTurn),
         ]);
         let expected = [
             "\\── turn-end (end_turn) ──",
@@ -324,10 +353,7 @@ mod tests {
     fn an_overlong_line_is_split() {
         let lines = texts(&[
             delta(&"ä".repeat(MAX_LINE)),
-            StreamEvent::TurnEnd {
-                reason: StopReason::Refusal,
-                usage: None,
-            },
+            StreamEvent::turn_end(StopReason::Refusal),
         ]);
         assert_eq!(lines.len(), 3);
         assert_eq!(lines[0].len(), MAX_LINE);

@@ -20,7 +20,7 @@ impl EventRedactor {
                 events.extend(delta(self.text.push(&text)));
                 events
             }
-            StreamEvent::Thought { text } => {
+            StreamEvent::Thought { text, plan: None } => {
                 let mut events = self.flush_text();
                 events.extend(thought(self.thought.push(&text)));
                 events
@@ -50,7 +50,7 @@ fn delta(text: String) -> Option<StreamEvent> {
 }
 
 fn thought(text: String) -> Option<StreamEvent> {
-    (!text.is_empty()).then_some(StreamEvent::Thought { text })
+    (!text.is_empty()).then(|| StreamEvent::thought(text))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::types;
 use crate::model::{SessionRecord, SpawnRequest};
+use crate::registry::SessionOutput;
 use crate::workspaces::Workspaces;
 
 type Shape = fn(&mut SchemaGenerator) -> Schema;
@@ -343,7 +344,7 @@ fn routes() -> Vec<Route> {
                 (
                     200,
                     "Lines, oldest first",
-                    Content::Json(shape::<types::Output>),
+                    Content::Json(shape::<SessionOutput>),
                 ),
                 &[UNKNOWN],
             )

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::ApiError;
-use crate::model::{SessionRecord, SessionStatus};
+use crate::model::SessionRecord;
 use agentproto_runtime::arm::permissions::Answer;
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -92,17 +92,6 @@ pub struct Event<'a> {
     /// The same as `data` in the stream.
     #[schemars(with = "Value")]
     pub data: &'a serde_json::value::RawValue,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Output {
-    pub session_id: String,
-    pub status: SessionStatus,
-    pub lines: Vec<String>,
-    /// Whether older lines are left out because the response is limited to about 1 MiB. They are in
-    /// the event history.
-    pub truncated: bool,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

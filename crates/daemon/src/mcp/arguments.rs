@@ -47,6 +47,15 @@ impl Arguments {
         self.maybe(name, "true or false", Value::as_bool)
     }
 
+    /// One of a few words.
+    pub fn maybe_word<T: std::str::FromStr>(
+        &self,
+        name: &str,
+        expected: &str,
+    ) -> Result<Option<T>, ApiError> {
+        self.maybe(name, expected, |value| value.as_str()?.parse().ok())
+    }
+
     /// A value of any type.
     pub fn maybe_value(&self, name: &str) -> Option<Value> {
         self.get(name).cloned()

@@ -1,4 +1,4 @@
-//! The registry as an MCP server (AIP-46, MCP tools): five tools and two for questions, over
+//! The registry as an MCP server (AIP-46, MCP tools): five tools and three for questions and turns, over
 //! streamable HTTP at `/mcp`, and over stdin and stdout. Tools and HTTP routes do the same on the same registry.
 
 mod arguments;
@@ -179,7 +179,9 @@ fn server_info() -> ServerConfig {
              start_agent_session, send prompts with prompt_agent_session, and read the reply with \
              get_agent_session_output until its turn-end line. Only one turn runs at a time. If \
              the output has an `[awaiting input]` line, answer it with list_agent_questions and \
-             answer_agent_question. Kill sessions that are no longer needed.",
+             answer_agent_question, or end the turn with interrupt_agent_session: it does not go \
+             on by itself. If nobody can answer, start the session with `permissions`. Kill \
+             sessions that are no longer needed.",
         )
 }
 

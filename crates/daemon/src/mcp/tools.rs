@@ -1,4 +1,4 @@
-//! The five tools of AIP-46 (A46-MCP-01 to 06), and two that answer questions of agents: names,
+//! The five tools of AIP-46 (A46-MCP-01 to 06), and three for questions and turns: names,
 //! arguments, and implementation.
 
 use std::sync::{Arc, LazyLock};
@@ -27,6 +27,7 @@ pub enum Verb {
     Kill,
     Questions,
     Answer,
+    Interrupt,
 }
 
 /// How a verb is presented to clients.
@@ -40,7 +41,7 @@ pub struct ToolInfo {
     description: &'static str,
 }
 
-pub const TOOL_INFOS: [ToolInfo; 7] = [
+pub const TOOL_INFOS: [ToolInfo; 8] = [
     ToolInfo {
         verb: Verb::Start,
         name: "start_agent_session",
@@ -50,7 +51,8 @@ pub const TOOL_INFOS: [ToolInfo; 7] = [
             until the session is killed, so send further prompts instead of starting it again. \
             The session is `starting` at first. A prompt given here or sent at once waits until \
             the agent is ready. The agent runs in `cwd`, or in the named workspace, or in the \
-            active workspace.",
+            active workspace. An agent may ask for permission: answer with \
+            answer_agent_question, or let the host answer with `permissions`.",
     },
     ToolInfo {
         verb: Verb::Prompt,
@@ -78,7 +80,9 @@ pub const TOOL_INFOS: [ToolInfo; 7] = [
         description: "Returns the last lines of a session's output (200, or `lastN`) and its \
             status. Prefixes: [thought], [tool], [tool-error], [awaiting input], [error]. \
             `── turn-end (reason) ──` ends each turn. `truncated` is true if older lines were \
-            left out because the output exceeds 1 MiB.",
+            left out because the output exceeds 1 MiB. While `openQuestions` is not 0, the turn \
+            does not go on: answer them (list_agent_questions), or end the turn \
+            (interrupt_agent_session).",
     },
     ToolInfo {
         verb: Verb::Kill,
@@ -108,10 +112,19 @@ pub const TOOL_INFOS: [ToolInfo; 7] = [
             `cancelled: true`. An invalid answer fails with `answer_invalid`, and the question \
             stays open.",
     },
+    ToolInfo {
+        verb: Verb::Interrupt,
+        name: "interrupt_agent_session",
+        alias: None,
+        title: "Interrupt the turn of an agent session",
+        description: "Ends the turn of a session, with its open questions, but not the session. \
+            `wasBusy` is false if no turn was running. The turn has ended when the output has \
+            its turn-end line.",
+    },
 ];
 
 /// Names of all tools, the five of AIP-46 first.
-pub const TOOL_NAMES: [&str; 7] = [
+pub const TOOL_NAMES: [&str; 8] = [
     TOOL_INFOS[0].name,
     TOOL_INFOS[1].name,
     TOOL_INFOS[2].name,
@@ -119,6 +132,7 @@ pub const TOOL_NAMES: [&str; 7] = [
     TOOL_INFOS[4].name,
     TOOL_INFOS[5].name,
     TOOL_INFOS[6].name,
+    TOOL_INFOS[7].name,
 ];
 
 impl ToolInfo {
@@ -191,6 +205,17 @@ struct ToolDone {
     session_id: String,
 }
 
+/// Result of an interrupt.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Interrupted")]
+struct ToolInterrupted {
+    ok: bool,
+    session_id: String,
+    /// Whether a turn was running.
+    was_busy: bool,
+}
+
 /// Removes formats such as `uint64`, which are specific to Rust. Clients warn about unknown
 /// formats.
 fn without_formats(schema: &mut Value) {
@@ -218,6 +243,11 @@ impl Verb {
                     "cwd": { "type": "string", "description": "Absolute path to run in. Takes precedence over `workspaceSlug`" },
                     "prompt": { "type": "string", "description": "First prompt. Has the same effect as a prompt sent after the start" },
                     "label": { "type": "string", "description": "Free text that identifies the session" },
+                    "permissions": {
+                        "type": "string",
+                        "enum": ["ask", "allow", "deny"],
+                        "description": "Who answers permission requests: you with answer_agent_question (`ask`, the default), or the host, which allows or denies all of them",
+                    },
                 }),
                 &["adapter"],
             ),
@@ -246,7 +276,7 @@ impl Verb {
                 }),
                 &["sessionId"],
             ),
-            Verb::Kill => (json!({ "sessionId": session() }), &["sessionId"]),
+            Verb::Kill | Verb::Interrupt => (json!({ "sessionId": session() }), &["sessionId"]),
             Verb::Questions => (json!({ "sessionId": session() }), &[]),
             Verb::Answer => (
                 json!({
@@ -275,6 +305,7 @@ impl Verb {
             Verb::Output => schema_for_output::<SessionOutput>(),
             Verb::Questions => schema_for_output::<ToolQuestions>(),
             Verb::Prompt | Verb::Kill | Verb::Answer => schema_for_output::<ToolDone>(),
+            Verb::Interrupt => schema_for_output::<ToolInterrupted>(),
         };
         let mut schema = Value::Object(schema.as_ref().clone());
         without_formats(&mut schema);
@@ -294,7 +325,7 @@ impl Verb {
                 hints.destructive(false).idempotent(true)
             }
             Verb::Start | Verb::Prompt | Verb::Answer => hints.destructive(true).idempotent(false),
-            Verb::Kill => hints.destructive(true).idempotent(true),
+            Verb::Kill | Verb::Interrupt => hints.destructive(true).idempotent(true),
         }
         .open_world(matches!(self, Verb::Start | Verb::Prompt | Verb::Answer))
     }
@@ -314,6 +345,7 @@ impl Verb {
                     cwd: arguments.maybe_text("cwd")?,
                     prompt: arguments.maybe_text("prompt")?,
                     label: arguments.maybe_text("label")?,
+                    permissions: arguments.maybe_word("permissions", "`ask`, `allow` or `deny`")?,
                     ..SpawnRequest::default()
                 };
                 serde_json::to_value(registry.spawn(request, principal).await?)
@@ -374,6 +406,15 @@ impl Verb {
                 serde_json::to_value(ToolDone {
                     ok: true,
                     session_id,
+                })
+            }
+            Verb::Interrupt => {
+                let session_id = arguments.text("sessionId")?;
+                let was_busy = registry.interrupt(&session_id).await?;
+                serde_json::to_value(ToolInterrupted {
+                    ok: true,
+                    session_id,
+                    was_busy,
                 })
             }
         };

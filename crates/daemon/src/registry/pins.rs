@@ -9,7 +9,7 @@ use tokio::sync::OwnedMutexGuard;
 use super::entry::SessionEntry;
 use super::{KILL_GRACE, Registry};
 use crate::error::ApiError;
-use crate::model::{HistoryMessage, Principal, SessionRecord, SpawnRequest};
+use crate::model::{HistoryMessage, PermissionPolicy, Principal, SessionRecord, SpawnRequest};
 use agentproto_runtime::agent::Agent;
 use agentproto_runtime::choices::Strategy;
 use agentproto_runtime::continuation::{Exchange, TurnRequest, pin_key, with_history};
@@ -17,11 +17,12 @@ use agentproto_runtime::continuation::{Exchange, TurnRequest, pin_key, with_hist
 /// Maximum length of the name of a conversation, in bytes.
 const MAX_NAME: usize = 1024;
 
-/// What identifies a pinned session, and the choices that it was started with.
+/// What identifies a pinned session, and what it was started with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PinKey {
     key: String,
     patch: String,
+    permissions: PermissionPolicy,
 }
 
 /// One lock per key, held while a session is looked up and started.
@@ -67,7 +68,11 @@ impl Registry {
         let key = format!("{} in {:?}", pin_key(agent, &turn)?, record.cwd);
         let patch = agent.choices.patch();
         let guard = self.shared.pin_locks.lock(&key).await;
-        let pin = PinKey { key, patch };
+        let pin = PinKey {
+            key,
+            patch,
+            permissions: record.permissions,
+        };
         let found = {
             let sessions = self.shared.sessions.read();
             let mut alive = sessions.order.iter().rev().filter(|entry| entry.is_alive());
@@ -79,6 +84,9 @@ impl Registry {
             let why = match entry.pin() {
                 Some(known) if known.patch != pin.patch => {
                     "its conversation continues with another mode, model or options"
+                }
+                Some(known) if known.permissions != pin.permissions => {
+                    "its conversation continues with other permissions"
                 }
                 _ if entry.has_used_all_turns() => {
                     "its conversation continues in a new session: all turns are used"

@@ -7,22 +7,21 @@ use std::time::{Duration, Instant};
 
 use super::entry::{EntryObserver, SessionEntry, stderr_of};
 use super::pins::{self, PinLookup};
-use super::{Registry, stopping};
+use super::{KILL_GRACE, Registry, stopping};
 use crate::error::ApiError;
 use crate::model::{Principal, SessionRecord, SessionStatus, SpawnRequest};
 use crate::project;
 use crate::ring::Channel;
 use crate::workspaces::Workspaces;
 use agentproto_manifest::Document;
-use agentproto_runtime::Error;
 use agentproto_runtime::agent::{Agent, AgentOptions, PreparedAgent};
-use agentproto_runtime::arm::permissions::Permissions;
 use agentproto_runtime::bundle::Bundle;
 use agentproto_runtime::choices::{Choices, OptionValue};
 use agentproto_runtime::context::{Context, ContextOptions};
 use agentproto_runtime::interact::Headless;
 use agentproto_runtime::mcp_servers::McpServer;
 use agentproto_runtime::session::{CloseReason, Session};
+use agentproto_runtime::{Error, TokenTotals};
 
 /// Maximum length of a label in bytes.
 const MAX_LABEL: usize = 1024;
@@ -84,6 +83,10 @@ impl Registry {
             resumed_from: request.resume.clone(),
             conversation: request.conversation.clone(),
             continuation: request.continuation.clone(),
+            permissions: request.permissions.unwrap_or_default(),
+            usage: TokenTotals::default(),
+            cost: None,
+            context: None,
             pending_permissions: Vec::new(),
             warnings: place.warnings,
         };
@@ -172,6 +175,7 @@ impl Registry {
             adapter: resumed.adapter_slug,
             cwd: Some(resumed.cwd),
             label: resumed.label,
+            permissions: Some(resumed.permissions),
             resume: Some(id.to_owned()),
             ..SpawnRequest::default()
         };
@@ -371,7 +375,7 @@ fn agent_options(request: &SpawnRequest, mcp_servers: Vec<McpServer>) -> AgentOp
                 .collect(),
             ..Choices::default()
         },
-        permissions: Permissions::Ask,
+        permissions: request.permissions.unwrap_or_default().into(),
         mcp_servers,
         ..AgentOptions::default()
     }
@@ -431,21 +435,24 @@ async fn start(
     grace: Duration,
 ) {
     let is_ephemeral = is_ephemeral(&agent.context.bundle);
-    let mut kill_reason = entry.kill_reason.subscribe();
+    let kill_reason = entry.kill_reason.subscribe();
     // Boxed, so that memory for the start is freed before the session runs.
-    let starting =
-        Box::pin(async move { agent.start_prepared(&prepared, resumed.as_deref()).await });
-    let started = tokio::select! {
-        biased;
-        _ = kill_reason.wait_for(Option::is_some) => None,
-        started = starting => Some(started),
-    };
-    let session = match started {
-        Some(Ok(session)) => Arc::new(session),
-        Some(Err(error)) => return failed(&entry, &error),
-        None => {
-            let why = kill_reason.borrow().clone().unwrap_or_default();
-            return entry.finish_killed(&format!("{why}, before the agent was ready"), None);
+    let mut killed = entry.kill_reason.subscribe();
+    let killed = async move { _ = killed.wait_for(Option::is_some).await };
+    let starting = Box::pin(async move {
+        let resumed = resumed.as_deref();
+        agent.start_prepared(&prepared, resumed, killed).await
+    });
+    let session = match starting.await {
+        Ok(session) => Arc::new(session),
+        Err(error) => {
+            let why = kill_reason.borrow().clone();
+            return match why {
+                Some(why) => {
+                    entry.finish_killed(&format!("{why}, before the agent was ready"), None)
+                }
+                None => failed(&entry, &error),
+            };
         }
     };
     let ended = session.ended();
@@ -453,8 +460,9 @@ async fn start(
     if kill_reason.borrow().is_some() {
         // The kill arrived after the start but before this check.
         let why = kill_reason.borrow().clone().unwrap_or_default();
-        let _ = tokio::time::timeout(Duration::from_secs(3), session.close()).await;
-        return entry.finish_killed(&why, None);
+        let closed = tokio::time::timeout(KILL_GRACE, session.close()).await;
+        let exit = closed.ok().and_then(Result::ok).and_then(|c| c.exit);
+        return entry.finish_killed(&why, exit);
     }
     // An agent may report its session id only during a turn.
     let mut over = entry.channel.watch_end();

@@ -86,7 +86,7 @@ fn publish(entry: &SessionEntry, session: &Session, event: StreamEvent) {
 
 /// Publishes the end of the turn. It is in the log before a reader sees it, so that no finished
 /// turn is lost.
-async fn publish_end(entry: &Arc<SessionEntry>, event: &StreamEvent) {
+pub(super) async fn publish_end(entry: &Arc<SessionEntry>, event: &StreamEvent) {
     let data = serde_json::to_value(event).unwrap_or_default();
     let mut items = vec![(ItemKind::Event, data)];
     let lines = project(entry, event);
@@ -100,6 +100,7 @@ async fn publish_end(entry: &Arc<SessionEntry>, event: &StreamEvent) {
     }));
     let over = |record: &mut SessionRecord| {
         record.busy = false;
+        add_usage(record, event);
         record.pending_permissions.clear();
         record.last_output_at = Some(entry.clock.now_for(record));
     };
@@ -112,6 +113,28 @@ async fn publish_end(entry: &Arc<SessionEntry>, event: &StreamEvent) {
         .channel
         .push_durable(&items, || entry.change(over))
         .await;
+}
+
+/// Adds what the agent reports at the end of a turn. It reports its cost for the whole session.
+fn add_usage(record: &mut SessionRecord, end: &StreamEvent) {
+    let StreamEvent::TurnEnd {
+        usage,
+        cost,
+        context,
+        ..
+    } = end
+    else {
+        return;
+    };
+    if let Some(usage) = usage {
+        record.usage.add(usage);
+    }
+    if cost.is_some() {
+        record.cost.clone_from(cost);
+    }
+    if context.is_some() {
+        record.context = *context;
+    }
 }
 
 /// The agent exited between turns (A46-STATUS-03).
