@@ -353,3 +353,78 @@ fn only_the_daemon_disables_huge_pages() {
     assert!(!agents.is_empty());
     assert!(agents.iter().all(|agent| *agent == ours), "{agents:?}");
 }
+
+/// Files below a directory that contain a text.
+fn files_with(dir: &std::path::Path, text: &str) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            found.extend(files_with(&path, text));
+        } else if std::fs::read(&path).is_ok_and(|bytes| {
+            bytes
+                .windows(text.len())
+                .any(|part| part == text.as_bytes())
+        }) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// What a deleted session has said is in no file any more: not in the database, not in its
+/// write-ahead log, and not in the journal.
+#[test]
+fn the_output_of_a_deleted_session_is_gone_from_disk() {
+    agentproto_suites::proves!("A46-HTTP-07");
+    let host = Served::new();
+    let home = host.home();
+    let kept = host.running("default");
+    host.turn(&kept, "heron");
+    for is_busy in [false, true] {
+        let id = host.running("default");
+        for n in 0..20 {
+            host.turn(&id, &format!("kingfisher number {n}"));
+        }
+        if is_busy {
+            host.post(
+                &format!("/sessions/{id}/prompt"),
+                &json!({ "prompt": "be slow with the kingfisher" }),
+            );
+        }
+        eventually("the output is stored", || {
+            !files_with(&home, "kingfisher").is_empty()
+        });
+        assert_eq!(host.delete(&format!("/sessions/{id}")).status, 200);
+        eventually("the output is gone", || {
+            files_with(&home, "kingfisher").is_empty()
+        });
+        eventually("the record is gone", || {
+            files_with(&home, &id).iter().all(|file| {
+                // The ids of forgotten sessions are kept, and the audit log is not history.
+                let name = file.to_string_lossy();
+                name.contains("sessions.db") || name.contains("audit")
+            })
+        });
+        assert!(!files_with(&home, "heron").is_empty(), "the other session");
+    }
+}
+
+/// The list of sessions is written later than the answer.
+#[test]
+fn a_deleted_session_does_not_return_after_a_crash() {
+    let mut host = Served::new();
+    for _ in 0..3 {
+        let id = host.running("default");
+        let list = host.home().join("sessions.json");
+        eventually("the session is in the list", || {
+            std::fs::read_to_string(&list).is_ok_and(|text| text.contains(&id))
+        });
+        assert_eq!(host.delete(&format!("/sessions/{id}")).status, 200);
+        host.signal(libc::SIGKILL);
+        let (_, _, dir) = host.ended();
+        eventually("no process is left", || processes_of(dir.path()).is_empty());
+        host = Served::on(dir, &[]);
+        assert_eq!(host.get("/sessions").json(), json!({ "sessions": [] }));
+    }
+}

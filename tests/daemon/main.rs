@@ -25,6 +25,7 @@ mod memory;
 mod near;
 mod network;
 mod served;
+mod stopping;
 mod streams;
 mod token;
 mod vanished;

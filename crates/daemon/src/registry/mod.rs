@@ -1,6 +1,8 @@
 //! All sessions of this host. Every interface uses this registry (A46-MCP-07).
 
 mod entry;
+#[cfg(test)]
+mod forget_tests;
 mod pins;
 mod recover;
 mod spawn;
@@ -38,8 +40,9 @@ const DEFAULT_LINES: usize = 200;
 /// Interval at which old sessions are removed.
 const TRIM_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// Time for a killed agent to exit on its own. The runtime sends SIGTERM, and SIGKILL five seconds
-/// later (AIP-45), so this is only reached if the runtime hangs.
-const KILL_GRACE: Duration = Duration::from_secs(8);
+/// later (AIP-45). An agent that does not answer the end of its session either takes about nine
+/// seconds, so this is only reached if the runtime hangs.
+const KILL_GRACE: Duration = Duration::from_secs(20);
 
 /// Configuration of a host.
 #[derive(Clone)]
@@ -162,6 +165,8 @@ pub struct SessionOutput {
     /// Whether older lines are left out because the response is limited to about 1 MiB. They are in
     /// the event history.
     pub truncated: bool,
+    /// Number of questions of the agent that wait for an answer. The turn goes on after that.
+    pub open_questions: usize,
 }
 
 /// Part of a session's history.
@@ -369,18 +374,23 @@ impl Registry {
     pub async fn forget(&self, id: &str) -> Result<bool, ApiError> {
         let entry = self.entry(id)?;
         entry.kill("killed by a client", KILL_GRACE).await;
+        Ok(self.remove(&entry).await)
+    }
+
+    /// Removes a session from the registry and the log. Returns false if it was already removed.
+    async fn remove(&self, entry: &Arc<SessionEntry>) -> bool {
         let known = {
             let mut sessions = self.shared.sessions.write();
-            sessions.order.retain(|other| !Arc::ptr_eq(other, &entry));
-            sessions.by_id.remove(id).is_some()
+            sessions.order.retain(|other| !Arc::ptr_eq(other, entry));
+            sessions.by_id.remove(&entry.id).is_some()
         };
         if known {
-            self.shared.log.forget(id);
+            self.shared.log.forget(&entry.id);
             self.shared.file.touch();
             // A client relies on the answer, even after a crash of the host.
             self.shared.log.flush().await;
         }
-        Ok(known)
+        known
     }
 
     /// The last lines, limited to the size of a response.
@@ -392,11 +402,13 @@ impl Registry {
             let data: Value = serde_json::from_str(item.data()).ok()?;
             Some(data.get("line")?.as_str()?.to_owned())
         });
+        let now = entry.snapshot();
         Ok(SessionOutput {
             lines: lines.collect(),
             truncated: tail.truncated,
             session_id: id.to_owned(),
-            status: entry.snapshot().status,
+            status: now.status,
+            open_questions: now.pending_permissions.len(),
         })
     }
 

@@ -79,6 +79,7 @@ fn in_order(
     // If both know a session, the log is used. If the log was lost, the file still has it.
     let filed = saved
         .into_iter()
+        .filter(|session| !opened.forgotten.contains(&session.id))
         .map(|session| match logged.remove(&session.id) {
             Some(stored) => {
                 let is_newer = session.turns > stored.session.turns

@@ -1,7 +1,7 @@
 //! The SQLite file of the log. Items are stored in compressed blocks, in the order in which they were
 //! committed. Large deletions are made in small steps between commits.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -24,8 +24,13 @@ CREATE TABLE IF NOT EXISTS blocks (
 CREATE UNIQUE INDEX IF NOT EXISTS blocks_of_session ON blocks (session, first);
 -- Sessions whose blocks are still to be deleted.
 CREATE TABLE IF NOT EXISTS deleted (session INTEGER PRIMARY KEY);
+-- Ids of the sessions that were forgotten last, because `sessions.json` is written later.
+CREATE TABLE IF NOT EXISTS forgotten (number INTEGER PRIMARY KEY, id TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS applied (one INTEGER PRIMARY KEY, last INTEGER NOT NULL);
 ";
+/// Number of forgotten sessions to remember. `sessions.json` is written long before as many more are
+/// forgotten.
+const MAX_FORGOTTEN: i64 = 10_000;
 /// Number of blocks that one step deletes.
 const BLOCKS_PER_STEP: i64 = 64;
 /// Number of pages that one step returns to the file system.
@@ -67,6 +72,13 @@ impl Database {
         let query = "SELECT last FROM applied";
         let applied: rusqlite::Result<i64> = self.connection.query_row(query, [], |row| row.get(0));
         applied.map_or(0, i64::unsigned_abs)
+    }
+
+    /// Ids of the sessions that were forgotten last.
+    pub fn forgotten(&self) -> rusqlite::Result<HashSet<String>> {
+        let mut query = self.connection.prepare("SELECT id FROM forgotten")?;
+        let ids = query.query_map([], |row| row.get(0))?;
+        ids.collect()
     }
 
     /// Writes commands in one transaction.
@@ -113,6 +125,11 @@ impl Database {
                         "INSERT OR IGNORE INTO deleted SELECT key FROM records WHERE id = ?1";
                     transaction.execute(marked, [id])?;
                     transaction.execute("DELETE FROM records WHERE id = ?1", [id])?;
+                    transaction.execute("INSERT INTO forgotten (id) VALUES (?1)", [id])?;
+                    transaction.execute(
+                        "DELETE FROM forgotten WHERE number <= last_insert_rowid() - ?1",
+                        [MAX_FORGOTTEN],
+                    )?;
                 }
             }
         }
@@ -141,15 +158,17 @@ impl Database {
             while rows.next()?.is_some() {}
             return Ok(true);
         }
-        self.has_free_pages = false;
-        self.checkpoint();
+        // Without it, the write-ahead log would keep what was deleted.
+        self.has_free_pages = !self.checkpoint();
         Ok(false)
     }
 
-    /// Moves everything from the write-ahead log to the database. Readers can delay this.
-    fn checkpoint(&self) {
+    /// Moves everything from the write-ahead log to the database. Returns false if a reader prevents
+    /// this.
+    fn checkpoint(&self) -> bool {
         let query = "PRAGMA wal_checkpoint(TRUNCATE)";
-        let _ = self.connection.query_row(query, [], |_| Ok(()));
+        let is_busy = self.connection.query_row(query, [], |row| row.get(0));
+        is_busy.is_ok_and(|is_busy: bool| !is_busy)
     }
 
     fn pragma(&self, name: &str) -> rusqlite::Result<i64> {

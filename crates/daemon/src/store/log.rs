@@ -98,6 +98,8 @@ pub struct Opened {
     pub is_incomplete: bool,
     /// Sessions with items that an earlier run could not store.
     pub unstored: Vec<String>,
+    /// Sessions that were forgotten. `sessions.json` may still have them.
+    pub forgotten: HashSet<String>,
 }
 
 /// Commands that wait for the database. Their numbers are consecutive, and the first one follows
@@ -236,6 +238,10 @@ impl SessionLog {
         writer
             .database
             .write(&left, last)
+            .map_err(|e| unusable(path, &e.to_string()))?;
+        opened.forgotten = writer
+            .database
+            .forgotten()
             .map_err(|e| unusable(path, &e.to_string()))?;
         writer.marker.set_committed(last);
         writer.marker.set_unstored([].into_iter());
