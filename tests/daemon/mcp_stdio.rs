@@ -45,7 +45,7 @@ fn aliases() {
     let place = Place::new();
     let mut client = place.client(&["--aliases"]);
     let tools = listed(&mut client);
-    assert_eq!(tools.len(), 12);
+    assert_eq!(tools.len(), 13);
     for (tool, alias) in TOOLS.iter().zip(ALIASES) {
         for part in ["inputSchema", "outputSchema", "annotations"] {
             assert_eq!(tools[*tool][part], tools[alias][part], "{alias}");

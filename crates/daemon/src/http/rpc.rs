@@ -1,5 +1,5 @@
-//! Errors of `/mcp`: always JSON, with a hint. The MCP library mostly responds in plain text, which
-//! is converted here. Status codes stay as the protocol defines them.
+//! Responses of `/mcp`. Errors are always JSON, with a hint. The MCP library mostly responds in plain
+//! text, which is converted here. Status codes are those that the protocol defines.
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::Request;
@@ -35,7 +35,11 @@ pub async fn convert_errors(request: Request, next: Next) -> Response {
     *inner.uri_mut() = parts.uri.clone();
     *inner.headers_mut() = parts.headers.clone();
     *inner.extensions_mut() = parts.extensions.clone();
-    let response = next.run(inner).await;
+    let mut response = next.run(inner).await;
+    if parts.method == Method::DELETE && response.status() == StatusCode::ACCEPTED {
+        // The session has ended. Clients report 202, which says that it may end later, as an error.
+        *response.status_mut() = StatusCode::NO_CONTENT;
+    }
     match response.status().is_client_error() || response.status().is_server_error() {
         true => convert_error(&parts, &bytes, response).await,
         false => response,

@@ -45,6 +45,8 @@ pub struct Database {
     is_shrinking: bool,
     /// Whether pages are free since the last cleaning.
     has_free_pages: bool,
+    /// Whether the write-ahead log may still have what was deleted.
+    has_deleted: bool,
 }
 
 impl Database {
@@ -63,6 +65,7 @@ impl Database {
             max_bytes,
             is_shrinking: false,
             has_free_pages: true,
+            has_deleted: false,
         };
         Ok((database, moved_to))
     }
@@ -145,6 +148,7 @@ impl Database {
     pub fn clean(&mut self) -> rusqlite::Result<bool> {
         if self.delete_forgotten()? || self.shrink()? {
             self.has_free_pages = true;
+            self.has_deleted = true;
             return Ok(true);
         }
         if !self.has_free_pages {
@@ -158,8 +162,9 @@ impl Database {
             while rows.next()?.is_some() {}
             return Ok(true);
         }
-        // Without it, the write-ahead log would keep what was deleted.
-        self.has_free_pages = !self.checkpoint();
+        self.has_deleted &= !self.checkpoint();
+        // Tried again after the next commit.
+        self.has_free_pages = self.has_deleted;
         Ok(false)
     }
 

@@ -140,6 +140,10 @@ async fn stays_ended(probe: &mut ProbeContext<'_>, id: &str) -> Result<(), NoVer
 pub async fn forget(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
     let session = probe.running(json!({})).await?;
     let id = session.id;
+    if let Ok(slow) = probe.need_prompt("slow") {
+        // The tasks of a running turn may write after the deletion.
+        probe.prompt("", &id, &slow).await?;
+    }
     let path = probe.route(&id, "/kill");
     probe.ask("", "POST", &path, None).await?;
     let over = |record: &Value| !record::is_alive(record["status"].as_str().unwrap_or("starting"));
@@ -167,7 +171,20 @@ pub async fn forget(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
     } else {
         None
     };
-    probe.verdict("A46-HTTP-07", against, &lines);
+    if against.is_some() {
+        probe.verdict("A46-HTTP-07", against, &lines);
+        return Ok(());
+    }
+    // Late output must not restore it.
+    tokio::time::sleep(probe.config.quiet).await;
+    probe.outcome.waits += probe.config.quiet;
+    let later = probe.get(&id).await?;
+    let list = probe.ask("A46-HTTP-07", "GET", &prefix, None).await?;
+    let sessions = list.value()["sessions"].as_array();
+    let is_listed = sessions.is_some_and(|all| all.iter().any(|entry| entry["id"] == *id));
+    let against = (later.is_ok() || is_listed)
+        .then(|| "a deleted session came back some time after its deletion".to_owned());
+    probe.verdict("A46-HTTP-07", against, &[answer.lines[1], later.lines[1]]);
     Ok(())
 }
 

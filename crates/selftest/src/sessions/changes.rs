@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::frames::{self, Frame};
 use agentproto_daemon::model::Principal;
-use agentproto_daemon::{Registry, SpawnRequest};
+use agentproto_daemon::{Registry, SessionRecord, SpawnRequest};
 
 /// Maximum size of a body in bytes. No probe sends or receives more.
 const MAX_BODY_BYTES: usize = 8 << 20;
@@ -119,6 +119,8 @@ pub struct HostState {
     counts: HashMap<String, u64>,
     /// Hidden second session of each session.
     hidden: HashMap<String, String>,
+    /// Records of deleted sessions.
+    kept: HashMap<String, SessionRecord>,
 }
 
 impl HostState {
@@ -127,6 +129,15 @@ impl HostState {
         let count = self.counts.entry(format!("{what} {id}")).or_default();
         *count += 1;
         *count - 1
+    }
+
+    /// Remembers the record of a session that is deleted now.
+    pub fn keep(&mut self, record: SessionRecord) {
+        self.kept.insert(record.id.clone(), record);
+    }
+
+    pub fn kept(&self, id: &str) -> Option<&SessionRecord> {
+        self.kept.get(id)
     }
 
     pub fn has(&self, what: &str, id: &str) -> bool {

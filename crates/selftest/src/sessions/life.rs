@@ -200,6 +200,27 @@ pub fn mutants() -> Vec<Mutant> {
             },
         ),
         mutant(
+            "se-forget-returns",
+            "A46-HTTP-07",
+            "A deleted session comes back with its late output.",
+            || HostChanges {
+                before: Some(Box::new(|incoming, state, registry| {
+                    if incoming.route == Route::Forget
+                        && let Ok(record) = registry.get(&incoming.id)
+                    {
+                        state.keep(record);
+                        return None;
+                    }
+                    let is_late = incoming.route == Route::Show
+                        && state.kept(&incoming.id).is_some()
+                        && state.count("read", &incoming.id) > 0;
+                    let record = state.kept(&incoming.id).filter(|_| is_late)?;
+                    Some(HostResponse::new(200, json!(record)))
+                })),
+                ..HostChanges::default()
+            },
+        ),
+        mutant(
             "se-forget-thin",
             "A46-HTTP-07",
             "The response to DELETE has no `id`.",
