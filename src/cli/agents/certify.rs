@@ -88,6 +88,9 @@ pub struct Certify {
     /// Path of the host's MCP server
     #[arg(long, value_name = "PATH", default_value = "/mcp", help_heading = HOST_OPTIONS)]
     pub mcp: String,
+    /// Use the host's MCP server over stdio instead, which COMMAND starts, such as "agentproto mcp"
+    #[arg(long, value_name = "COMMAND", help_heading = HOST_OPTIONS)]
+    pub mcp_command: Option<String>,
     /// Read prompts from FILE (YAML), each of which makes the agent do one thing, such as call a
     /// tool; cases without a prompt are skipped
     ///

@@ -7,7 +7,7 @@ use crate::cli::agents::certify::Certify;
 use crate::cli::agents::client::Runtime;
 use crate::cli::agents::file_errors::unreadable;
 use crate::exit;
-use agentproto_harness::sessions::{HostAddress, HostTarget};
+use agentproto_harness::sessions::{HostAddress, HostTarget, McpDoor};
 use agentproto_harness::suite::{Suite, SuiteProtocol};
 use agentproto_runtime::home::Home;
 
@@ -27,6 +27,7 @@ pub fn host_target(
             ("--token-file", args.token_file.is_some()),
             ("--adapter", args.adapter.is_some()),
             ("--cwd", args.cwd.is_some()),
+            ("--mcp-command", args.mcp_command.is_some()),
         ];
         return match host_only.into_iter().find(|(_, is_set)| *is_set) {
             Some((option, _)) => Err(Failure::new(
@@ -60,6 +61,7 @@ fn target(args: &Certify) -> Result<(String, HostTarget), Failure> {
     let mut host = HostTarget::new(address, token);
     host.prefix = path(&args.prefix, "--prefix")?;
     host.mcp = path(&args.mcp, "--mcp")?;
+    host.door = args.mcp_command.as_deref().map(door).transpose()?;
     host.adapter = args.adapter.clone();
     host.cwd = args.cwd.clone();
     if let Some(cwd) = host.cwd.as_ref().filter(|cwd| !cwd.is_absolute()) {
@@ -70,6 +72,14 @@ fn target(args: &Certify) -> Result<(String, HostTarget), Failure> {
         return Err(Failure::new(exit::USAGE, what));
     }
     Ok((url, host))
+}
+
+/// The MCP server over stdio that a command starts.
+fn door(command: &str) -> Result<McpDoor, Failure> {
+    McpDoor::command(command).map_err(|why| {
+        Failure::new(exit::USAGE, format!("--mcp-command: {why}"))
+            .hint("use a command line such as \"agentproto mcp\"")
+    })
 }
 
 /// The daemon of this user, if it is running.

@@ -33,7 +33,7 @@ use crate::registry::Registry;
 pub use self::bundles::BundleTools;
 pub use self::private_state::PrivateState;
 pub use self::relay::{Daemon, Relay};
-pub use self::serve::{ServeEnd, stdio};
+pub use self::serve::{ServeEnd, stdio, streams};
 pub use self::tools::TOOL_NAMES;
 
 /// Idle time after which an MCP session is removed.

@@ -1,6 +1,6 @@
-//! Serves one client on this process's pipes.
+//! Serves one client on this process's pipes, or on other streams.
 
-use std::io;
+use std::io::{self, Read, Write};
 
 use rmcp::ServerHandler;
 use rmcp::service::{QuitReason, ServerInitializeError, serve_server};
@@ -18,7 +18,22 @@ pub enum ServeEnd {
 
 /// Serves until the client is gone. Invalid messages before `initialize` do not end it.
 pub async fn stdio(handler: impl ServerHandler + Clone) -> io::Result<ServeEnd> {
-    let transport = StdioTransport::stdio()?;
+    until_closed(handler, StdioTransport::stdio()?).await
+}
+
+/// The same on other streams.
+pub async fn streams(
+    handler: impl ServerHandler + Clone,
+    input: impl Read + Send + 'static,
+    output: impl Write + Send + 'static,
+) -> io::Result<ServeEnd> {
+    until_closed(handler, StdioTransport::over(input, output)?).await
+}
+
+async fn until_closed(
+    handler: impl ServerHandler + Clone,
+    transport: StdioTransport,
+) -> io::Result<ServeEnd> {
     let output = transport.clone();
     tokio::select! {
         end = serve(handler, transport) => Ok(end),

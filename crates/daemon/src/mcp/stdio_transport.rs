@@ -65,7 +65,7 @@ impl StdioTransport {
         StdioTransport::over(input, output)
     }
 
-    fn over(
+    pub fn over(
         input: impl Read + Send + 'static,
         output: impl Write + Send + 'static,
     ) -> io::Result<StdioTransport> {

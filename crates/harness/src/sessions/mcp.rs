@@ -1,20 +1,24 @@
-//! A small MCP client over streamable HTTP. Responses may be JSON or an event stream.
+//! A small MCP client over streamable HTTP, or over the standard streams of a server. Responses over
+//! HTTP may be JSON or an event stream.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::context::{ProbeContext, RequestAuth, read_json};
+use super::door::StdioConnection;
 use super::http::HttpError;
 use super::sse::SseEvent;
 use crate::run::case::NoVerdict;
 
 /// The protocol version that the client requests. The host may choose a different one.
-const VERSION: &str = "2025-06-18";
+pub const VERSION: &str = "2025-06-18";
 /// Maximum number of pages of tools that are read.
 const PAGES: usize = 50;
 
 pub struct Mcp {
+    /// The connection, if it is not HTTP.
+    stdio: Option<StdioConnection>,
     session: Option<String>,
     version: Option<String>,
     next: u64,
@@ -49,7 +53,9 @@ enum McpError {
 impl Mcp {
     /// Opens a connection and reads the tools. Not applicable without an MCP server.
     pub async fn open(probe: &mut ProbeContext<'_>) -> Result<Mcp, NoVerdict> {
+        let stdio = StdioConnection::open(probe).await.transpose();
         let mut mcp = Mcp {
+            stdio: stdio.map_err(NoVerdict::NotVerified)?,
             session: None,
             version: None,
             next: 0,
@@ -78,8 +84,15 @@ impl Mcp {
         mcp.version = result["protocolVersion"].as_str().map(str::to_owned);
         probe.outcome.initialize = result.clone();
         let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-        let request = mcp.http(probe, &ready);
-        let _ = probe.exchange(&request).await;
+        match &mut mcp.stdio {
+            Some(stdio) => {
+                let _ = stdio.send(probe, ready.to_string().as_bytes()).await;
+            }
+            None => {
+                let request = mcp.http(probe, &ready);
+                let _ = probe.exchange(&request).await;
+            }
+        }
         mcp.list(probe).await?;
         Ok(mcp)
     }
@@ -186,6 +199,17 @@ impl Mcp {
         self.next += 1;
         let id = self.next;
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        if let Some(stdio) = &mut self.stdio {
+            let sent = stdio.send(probe, message.to_string().as_bytes()).await;
+            let sent = sent.map_err(McpError::Failed)?;
+            let response = stdio.response(probe, id, probe.response_limit()).await;
+            let (message, line) = response
+                .ok_or_else(|| McpError::Failed("the request was not answered".to_owned()))?;
+            return Ok(McpResponse {
+                message,
+                lines: vec![sent, line],
+            });
+        }
         let request = self.http(probe, &message);
         let failed = |(error, _): (HttpError, [u64; 2])| McpError::Failed(error.describe());
         let mut stream = probe.open_stream_for(&request).await.map_err(failed)?;

@@ -3,6 +3,7 @@
 
 mod access;
 mod context;
+mod door;
 mod event_stream;
 mod http;
 mod life;
@@ -11,6 +12,7 @@ mod record;
 mod routes;
 mod session;
 mod sse;
+mod stdio;
 mod stream;
 mod target;
 mod tls;
@@ -26,6 +28,7 @@ use crate::run::RunConfig;
 use crate::run::case::{CaseOutcome, NoVerdict};
 use crate::suite::Case;
 use context::ProbeContext;
+pub use door::{McpDoor, StdioPipes};
 pub use http::percent_encode;
 pub use target::{DEFAULT_ADAPTER, HostAddress, HostTarget};
 
@@ -105,6 +108,7 @@ pub const PROBES: Probes = Probes(&[
     ("mcp-output", &["A46-MCP-05"]),
     ("mcp-kill", &["A46-MCP-06"]),
     ("mcp-registry", &["A46-MCP-07"]),
+    ("mcp-stdio", &["SES-06", "SES-07"]),
     ("auth", &["A46-SEC-02"]),
     ("rebinding", &["SES-01"]),
     ("unknown-session", &["SES-02"]),
@@ -166,6 +170,7 @@ async fn run_probe(name: &str, probe: &mut ProbeContext<'_>) -> Result<(), NoVer
         "mcp-output" => tools::output(probe).await,
         "mcp-kill" => tools::kill(probe).await,
         "mcp-registry" => tools::registry(probe).await,
+        "mcp-stdio" => stdio::stdio(probe).await,
         "auth" => access::auth(probe).await,
         "rebinding" => access::rebinding(probe).await,
         "unknown-session" => access::unknown_session(probe).await,

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use fluent_uri::Uri;
 use zeroize::Zeroizing;
 
+use super::door::McpDoor;
+
 /// The adapter that is used if the caller names none. Hosts that bundle the mock agents have it.
 pub const DEFAULT_ADAPTER: &str = "mock-acp";
 
@@ -91,6 +93,8 @@ pub struct HostTarget {
     pub prefix: String,
     /// Path of its MCP server.
     pub mcp: String,
+    /// Its MCP server over stdin and stdout, which is used instead of the path.
+    pub door: Option<McpDoor>,
     /// Bearer token, if the host requires one.
     pub token: Option<Zeroizing<String>>,
     /// The adapter that the caller named.
@@ -114,6 +118,7 @@ impl HostTarget {
             address,
             prefix: "/sessions".to_owned(),
             mcp: "/mcp".to_owned(),
+            door: None,
             token: token.map(Zeroizing::new),
             adapter: None,
             cwd: None,

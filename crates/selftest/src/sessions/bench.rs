@@ -103,7 +103,10 @@ impl HostBench {
         let url = format!("http://{bound}");
         let address = HostAddress::parse(&url)?;
         let token = (!host_spec.without_token).then_some(token);
-        let launcher = Launcher::Host(Arc::new(HostTarget::new(address, token)));
+        let mut target = HostTarget::new(address, token);
+        let door = host_spec.door;
+        target.door = door.map(|change| super::door::door(self.registry.clone(), change));
+        let launcher = Launcher::Host(Arc::new(target));
         let workspace = RunDirectory::new("certify").map_err(|error| error.to_string())?;
         let config = RunConfig {
             prompts: prompts::mock_prompts(),

@@ -5,6 +5,7 @@
 mod access;
 mod bench;
 mod changes;
+mod door;
 mod frames;
 mod life;
 mod records;
@@ -38,6 +39,8 @@ pub struct HostSpec {
     pub(super) keep_alive: Option<Duration>,
     /// Whether the client has no token.
     pub(super) without_token: bool,
+    /// Whether clients use the MCP server over stdio, and how what it writes is changed.
+    pub(super) door: Option<door::LineChange>,
 }
 
 /// All mutants.
@@ -47,6 +50,7 @@ pub fn mutants() -> Vec<Mutant> {
     all.extend(turns::mutants());
     all.extend(tools::mutants());
     all.extend(access::mutants());
+    all.extend(door::mutants());
     all
 }
 
@@ -56,6 +60,7 @@ fn host_spec(changes: fn() -> HostChanges) -> HostSpec {
         timeout: None,
         keep_alive: None,
         without_token: false,
+        door: None,
     }
 }
 
@@ -168,7 +173,10 @@ fn each_record(incoming: &ClientRequest, reply: &mut HostResponse, change: &impl
 
 /// Changes the value of a tool result, in both places that contain it. Errors are not changed.
 fn of_tool(reply: &mut HostResponse, change: impl Fn(&mut Value)) {
-    let result = &mut reply.body["result"];
+    of_tool_result(&mut reply.body["result"], change);
+}
+
+fn of_tool_result(result: &mut Value, change: impl Fn(&mut Value)) {
     if !result.is_object() || result["isError"] == true {
         return;
     }

@@ -50,6 +50,14 @@ pub fn variants() -> Vec<Variant> {
             },
         ),
         variant(
+            "se-stdio",
+            "The MCP server over stdio.",
+            HostSpec {
+                door: Some(super::door::unchanged),
+                ..host_spec(HostChanges::default)
+            },
+        ),
+        variant(
             "se-other-ids",
             "Session ids with spaces, slashes and umlauts.",
             host_spec(|| {
