@@ -358,7 +358,7 @@ fn all_scenes_pass_for_a_client_of_a_daemon() {
     // The alias names are an option of this client only.
     let mut aliased = place.client(&["--aliases"]);
     let all = aliased.done("agent_sessions_list", json!({}));
-    assert_eq!(all["sessions"].as_array().map(Vec::len), Some(2));
+    assert_eq!(all["sessions"].as_array().map(Vec::len), Some(5));
     // With `--own`, the client has its own sessions and does not see those of the daemon.
     let mut own = place.client(&["--own"]);
     assert_eq!(

@@ -180,7 +180,7 @@ fn server_info() -> ServerConfig {
              get_agent_session_output until its turn-end line. Only one turn runs at a time. If \
              the output has an `[awaiting input]` line, answer it with list_agent_questions and \
              answer_agent_question, or end the turn with interrupt_agent_session: it does not go \
-             on by itself. If nobody can answer, start the session with `permissions`. Kill \
+             on by itself. Without a user who can answer, start the session with `permissions`. Kill \
              sessions that are no longer needed.",
         )
 }

@@ -104,7 +104,7 @@ async fn no_late_writer_restores_a_forgotten_session() {
     assert_eq!(after_a_crash(&registry, dir.path()).await, ["ses_kept"]);
 }
 
-/// What `Registry::forget` does after the kill. There is no agent here that could end the session.
+/// Does the same as `Registry::forget`, without the kill, because no agent could end the session.
 async fn forget(registry: &Registry, entry: &Arc<SessionEntry>) {
     assert!(registry.remove(entry).await, "it was there");
 }
