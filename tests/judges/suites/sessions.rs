@@ -347,6 +347,16 @@ fn usage_errors_are_reported() {
             "--prefix",
         ),
         (
+            vec!["--url", "http://x", "--mcp-command", "no-such-program"],
+            64,
+            "not found",
+        ),
+        (
+            vec!["--mcp-command", "x"],
+            64,
+            "applies only to session hosts",
+        ),
+        (
             vec!["--url", "http://x", "--token-file", "/no/such"],
             66,
             "does not exist",
@@ -390,7 +400,18 @@ fn our_daemon_is_certified() {
     let mut first = [0; 16];
     let stdout = daemon.0.stdout.as_mut().expect("a pipe");
     stdout.read_exact(&mut first).expect("its first words");
-    let output = certify(home.path(), &["--suite", "sessions"]);
+    // The MCP tools over HTTP, and over the standard streams of `agentproto mcp`.
+    let binary = env!("CARGO_BIN_EXE_agentproto");
+    let command = format!("'{binary}' mcp");
+    let over_stdio = ["--mcp-command", &command];
+    let unknown = ["A46-WS-08", "A46-COMPAT-03", "SES-06", "SES-07"];
+    for (more, not_applicable) in [(&[][..], &unknown[..]), (&over_stdio[..], &unknown[..2])] {
+        let args = [&["--suite", "sessions"], more].concat();
+        is_certified(&certify(home.path(), &args), not_applicable);
+    }
+}
+
+fn is_certified(output: &Output, not_applicable: &[&str]) {
     let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
     let rows = report["results"].as_array().expect("rows");
     let blamed = rows.iter().filter(|r| {
@@ -407,6 +428,6 @@ fn our_daemon_is_certified() {
         ids
     };
     assert_eq!(open("not_verified"), ["A46-SSE-06"]);
-    assert_eq!(open("n_a"), ["A46-WS-08", "A46-COMPAT-03"]);
+    assert_eq!(open("n_a"), not_applicable);
     assert_eq!(report["target"]["kind"], "url");
 }

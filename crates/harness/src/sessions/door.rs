@@ -73,8 +73,9 @@ async fn start(program: Program, cwd: PathBuf) -> Result<StdioPipes, String> {
     let input = process.stdin.take();
     let input = input.ok_or_else(|| "the MCP server has no stdin".to_owned())?;
     let (to, lines) = mpsc::channel(MAX_QUEUED);
-    // The process ends with the task.
     let reader = tokio::spawn(async move {
+        // The whole process, which ends with the task.
+        let mut process = process;
         while let Some(piece) = process.stdout.next().await {
             let line = match piece {
                 Piece::Line { bytes, .. } => bytes,
