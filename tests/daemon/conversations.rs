@@ -404,6 +404,9 @@ fn a_conversation_continues_from_the_command_line() {
     // Permission requests follow the options of this run.
     let (_, events) = turn(&["--prompt", "ask for permission"]);
     assert!(!text(&events).contains("allowed"), "{events:?}");
+    let asked = events.iter().find(|event| event["type"] == "agent-prompt");
+    assert_eq!(asked.expect("asked")["decision"], "deny", "{events:?}");
+    assert_eq!(events.last().expect("a summary")["denied"], 1, "{events:?}");
     let (_, events) = turn(&["--yes", "--prompt", "ask for permission"]);
     assert!(text(&events).contains("allowed"), "{events:?}");
     // Options are sent with their type, and change the process.

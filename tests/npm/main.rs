@@ -10,9 +10,9 @@ mod fixture;
 use std::sync::Arc;
 
 use agentproto_runtime::arm::permissions::{Answer, Permissions};
-use agentproto_runtime::arm::{Arm, proprietary};
+use agentproto_runtime::arm::{Arm, EventSink, proprietary};
 use agentproto_runtime::context::Context;
-use agentproto_runtime::{Code, StopReason, StreamEvent};
+use agentproto_runtime::{Code, ContextSize, StopReason, StreamEvent};
 use serde_json::json;
 
 use fixture::{AgentFixture, open, ready, text, thought, turn, turn_with_events};
@@ -180,11 +180,13 @@ const REFERENCE: &str = r#"
 let queue = new Queue();
 const all = (sessionId) => [
   { kind: "plan", sessionId, entries: [] },
+  { kind: "plan", sessionId, entries: [{ content: "look", priority: "high", status: "completed" }] },
   { kind: "text-delta", sessionId, text: "a" },
   { kind: "thought", sessionId, text: "hm" },
   { kind: "tool-call", sessionId, toolCallId: "1", toolName: "n", arguments: { a: 1 } },
   { kind: "tool-result", sessionId, toolCallId: "1", result: "c", isError: true },
-  { kind: "usage_update", sessionId, size: 1, used: 1 },
+  { kind: "usage_update", sessionId, size: 20, used: 10, cost: { amount: 0.5, currency: "EUR" } },
+  { kind: "usage_update", sessionId, size: "?", cost: 7 },
 ];
 export const myAdapter = {
   sessionId: "r-1",
@@ -223,6 +225,9 @@ async fn the_format_of_the_reference_implementation() {
         if let StreamEvent::ToolCall { kind, .. } = &mut wanted[2] {
             *kind = None;
         }
+        let step = json!([{ "content": "look", "priority": "high", "status": "completed" }]);
+        let step = serde_json::from_value(step).expect("a plan");
+        wanted.insert(0, StreamEvent::plan(step).expect("an event"));
         assert_eq!(events, wanted, "{round}");
         let fault = turn(&*arm, &context, "fail").await.1.expect_err("failed");
         assert_eq!(
@@ -236,6 +241,14 @@ async fn the_format_of_the_reference_implementation() {
         let end = turn(&*arm, &context, "limit").await.1;
         assert_eq!(end.expect("an end"), StopReason::MaxTurnRequests);
     }
+    // The context and the cost belong to the end of a turn.
+    let (sender, mut events) = tokio::sync::mpsc::channel(64);
+    let sink = EventSink::new(sender, Arc::clone(&context.audit));
+    arm.turn("go", sink.clone()).await.expect("an end");
+    let report = sink.take_usage();
+    assert_eq!(report.context, Some(ContextSize { used: 10, size: 20 }));
+    assert_eq!(report.cost.map(|cost| cost.amount), Some(0.5));
+    assert!(events.recv().await.is_some());
     arm.close().await.expect("one end for each turn");
     arm.stop().await;
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use agentproto_runtime::arm::Arm;
 use agentproto_runtime::arm::adapter::{Executable, from_manifest};
 use agentproto_runtime::arm::permissions::{Answer, Permissions};
+use agentproto_runtime::arm::{Arm, EventSink};
 use agentproto_runtime::context::Context;
 use agentproto_runtime::{Code, StopReason, StreamEvent};
 use serde_json::json;
@@ -94,6 +94,32 @@ async fn every_event_is_passed_on() {
     assert_eq!(lines[1]["message"], "line one\nline two");
     assert_eq!(lines[1]["turnId"], "turn-1");
     assert_eq!(lines[2], json!({"op": "close"}));
+}
+
+#[tokio::test]
+async fn plans_and_usage_are_passed_on() {
+    let fixture = fixture(
+        r#"say '{"type":"thought","text":"","plan":[{"content":"look","status":"completed"}]}'
+        say '{"type":"thought","text":"","plan":[]}'
+        say '{"type":"turn-end","reason":"end_turn","usage":{"input_tokens":3},"cost":{"amount":0.5,"currency":"EUR"},"context":{"used":1,"size":2}}'"#,
+    );
+    let (arm, context) = arm(&fixture);
+    ready(&arm, None).await;
+    let (sender, mut events) = tokio::sync::mpsc::channel(8);
+    let sink = EventSink::new(sender, Arc::clone(&context.audit));
+    let end = arm.turn("x", sink.clone()).await;
+    assert_eq!(end.expect("an end"), StopReason::EndTurn);
+    let plan = json!({
+        "type": "thought", "text": "\n[x] look\n",
+        "plan": [{ "content": "look", "status": "completed" }],
+    });
+    assert_eq!(json!(events.try_recv().expect("a plan")), plan);
+    assert!(events.try_recv().is_err(), "an empty plan is no event");
+    let report = sink.take_usage();
+    assert_eq!(report.usage, Some(json!({ "inputTokens": 3 })));
+    assert_eq!(report.cost.map(|cost| cost.amount), Some(0.5));
+    assert_eq!(report.context.map(|context| context.size), Some(2));
+    arm.stop().await;
 }
 
 #[tokio::test]
