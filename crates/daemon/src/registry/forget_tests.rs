@@ -11,7 +11,6 @@ use serde_json::json;
 use super::entry::SessionEntry;
 use super::{HostConfig, Registry, turn};
 use crate::model::{SessionRecord, SessionStatus};
-use crate::project::OutputLine;
 use crate::ring::{Channel, ItemKind};
 
 fn open(dir: &Path) -> Registry {
@@ -50,8 +49,20 @@ async fn after_a_crash(registry: &Registry, dir: &Path) -> Vec<String> {
     found.into_iter().map(|session| session.id).collect()
 }
 
-fn output() -> OutputLine {
-    crate::project::turn_end("cancelled")
+/// What late writers write.
+const LATE: &str = "kingfisher";
+
+/// Whether a file of the history has what a late writer wrote.
+async fn is_on_disk(registry: &Registry, dir: &Path) -> bool {
+    registry.shared.log.wait_committed().await;
+    let has_text = || {
+        let files = std::fs::read_dir(dir).expect("readable");
+        let files = files.map(|entry| entry.expect("an entry").path());
+        let mut texts = files.filter_map(|path| std::fs::read(path).ok());
+        texts.any(|text| text.windows(LATE.len()).any(|part| part == LATE.as_bytes()))
+    };
+    // Twice, because a checkpoint may move it from one file to another meanwhile.
+    has_text() || has_text()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -59,21 +70,23 @@ async fn no_late_writer_restores_a_forgotten_session() {
     proves!("A46-HTTP-07");
     let dir = tempfile::tempdir().expect("a directory");
     let registry = open(dir.path());
-    insert(&registry, "ses_kept");
+    let kept = insert(&registry, "ses_kept");
     type Write = fn(&Arc<SessionEntry>);
     let writers: [(&str, Write); 6] = [
         ("agent_session_id", |entry| {
-            entry.update(|record| record.agent_session_id = Some("a-1".to_owned()));
+            entry.update(|record| record.agent_session_id = Some(LATE.to_owned()));
         }),
         ("status", |entry| {
             entry.set_status(SessionStatus::Exited, |_| {});
         }),
-        ("output", |entry| entry.lines(&[output()])),
-        ("warning", |entry| entry.warn("late", "a late warning")),
+        ("output", |entry| {
+            entry.lines(&[crate::project::warning(LATE)])
+        }),
+        ("warning", |entry| entry.warn("late", LATE)),
         ("an event", |entry| {
             entry
                 .channel
-                .push(ItemKind::Event, &json!({ "type": "thought", "text": "x" }));
+                .push(ItemKind::Event, &json!({ "type": "thought", "text": LATE }));
         }),
         ("a record", |entry| entry.store(entry.snapshot())),
     ];
@@ -92,6 +105,7 @@ async fn no_late_writer_restores_a_forgotten_session() {
             ["ses_kept"],
             "{what}"
         );
+        assert!(!is_on_disk(&registry, dir.path()).await, "{what}");
     }
     let entry = insert(&registry, "ses_usage");
     forget(&registry, &entry).await;
@@ -102,6 +116,9 @@ async fn no_late_writer_restores_a_forgotten_session() {
     turn::publish_end(&entry, &end).await;
     assert_eq!(entry.snapshot().usage.input_tokens, Some(1));
     assert_eq!(after_a_crash(&registry, dir.path()).await, ["ses_kept"]);
+    // The same output of another session is there.
+    kept.lines(&[crate::project::warning(LATE)]);
+    assert!(is_on_disk(&registry, dir.path()).await);
 }
 
 /// Does the same as `Registry::forget`, without the kill, because no agent could end the session.
