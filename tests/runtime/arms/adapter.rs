@@ -114,7 +114,7 @@ async fn plans_and_usage_are_passed_on() {
         "plan": [{ "content": "look", "status": "completed" }],
     });
     assert_eq!(json!(events.try_recv().expect("a plan")), plan);
-    assert!(events.try_recv().is_err(), "an empty plan is no event");
+    assert!(events.try_recv().is_err(), "an empty plan is left out");
     let report = sink.take_usage();
     assert_eq!(report.usage, Some(json!({ "inputTokens": 3 })));
     assert_eq!(report.cost.map(|cost| cost.amount), Some(0.5));
