@@ -63,6 +63,7 @@ events! {
     Session = "session",
     SessionEvent = "session-event",
     SetupStep = "setup-step",
+    SignInLink = "sign-in-link",
     TextDelta = "text-delta",
     Thought = "thought",
     ToolCall = "tool-call",

@@ -123,6 +123,20 @@ impl Client {
         self.read_response(response)
     }
 
+    pub fn delete(&self, path: &str) -> Result<Value, Failure> {
+        let response = self
+            .agent
+            .delete(format!("{}{path}", self.base))
+            .header("Authorization", self.bearer())
+            .call();
+        self.read_response(response)
+    }
+
+    /// Address of the host, without a slash at the end.
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
     fn read_response(
         &self,
         response: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
@@ -239,17 +253,27 @@ fn error_response(status: u16, body: &Value) -> Failure {
         _ => exit::UNAVAILABLE,
     };
     let mut failure = Failure::new(code, message);
-    // Errors of the runtime keep their code.
-    let known = error["code"]
-        .as_str()
-        .and_then(|code| code.parse::<Code>().ok());
-    if let Some(known) = known {
-        failure = failure.typed(known.as_str());
+    if let Some(known) = error["code"].as_str().and_then(known_code) {
+        failure = failure.typed(known);
     }
     match error["hint"].as_str() {
         Some(hint) => failure.hint(hint),
         None => failure,
     }
+}
+
+/// The error codes of the runtime, and those of the host that users meet.
+fn known_code(code: &str) -> Option<&'static str> {
+    const OF_HOST: [&str; 6] = [
+        "adapter_not_found",
+        "cwd_link",
+        "permission_not_found",
+        "session_alive",
+        "session_ended",
+        "session_not_found",
+    ];
+    let of_host = OF_HOST.iter().find(|known| **known == code).copied();
+    of_host.or_else(|| Some(code.parse::<Code>().ok()?.as_str()))
 }
 
 /// Percent-encodes `text` as one segment of a path.

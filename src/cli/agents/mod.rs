@@ -31,6 +31,7 @@ mod mock;
 mod model;
 mod notes;
 mod once;
+mod preview;
 mod progress;
 mod record;
 mod replay;
@@ -83,7 +84,7 @@ pub enum Command {
     Audit(Deferred<Action<audit::AuditAction>>),
     /// Run the daemon: many agent sessions over HTTP, server-sent events and MCP, with a dashboard
     Serve(Deferred<serve::Serve>),
-    /// List the sessions of the running daemon, watch them, or attach to one
+    /// List, start, follow and control the sessions of the running daemon
     Sessions(Deferred<sessions::Sessions>),
     /// Manage the named directories that sessions run in
     Workspace(Deferred<Action<workspace::WorkspaceAction>>),
@@ -127,6 +128,7 @@ impl Command {
             Command::Call(args) if args.input.as_deref() == Some("-") => {
                 Some(call::MAX_INPUT_BYTES)
             }
+            Command::Sessions(args) if args.reads_input() => Some(run::MAX_PROMPT_BYTES),
             _ => None,
         }
     }

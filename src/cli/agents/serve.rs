@@ -158,7 +158,7 @@ pub fn run(args: &Serve, global: &Global, out: &mut dyn Write) -> Outcome {
     let Some(_lock) = home.try_lock(LOCK_NAME)? else {
         return match args.rotate_token {
             true => rotate_token(args, global, &home, out),
-            false => Err(already_serving(&home)),
+            false => Err(already_serving(args, &home)),
         };
     };
     raise_descriptors();
@@ -196,7 +196,7 @@ fn rotate_token(args: &Serve, global: &Global, home: &Home, out: &mut dyn Write)
     Ok(exit::CLEAN)
 }
 
-fn already_serving(home: &Home) -> Failure {
+fn already_serving(args: &Serve, home: &Home) -> Failure {
     let other = Runtime::read(home).ok().flatten();
     let other_host = match other {
         Some(other) => format!(": {} (process {})", other.url, other.pid),
@@ -208,7 +208,10 @@ fn already_serving(home: &Home) -> Failure {
     );
     Failure::new(exit::UNAVAILABLE, what)
         .typed("already_serving")
-        .hint("use that host, stop it, or set AGENTPROTO_HOME to another directory")
+        .hint(match args.open {
+            true => "`agentproto sessions --open` prints a one-time link to that daemon",
+            false => "use that host, stop it, or set AGENTPROTO_HOME to another directory",
+        })
 }
 
 /// Raises the descriptor limit. Every session and every reader needs some, and the default is too

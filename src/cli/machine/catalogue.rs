@@ -126,6 +126,85 @@ pub const ENTRIES: &[Entry] = &[
         input_modes: &["operands", "stdin-text"],
         ..read(
             "sessions",
+            &[
+                EventType::HostSession,
+                EventType::SessionEvent,
+                EventType::SignInLink,
+            ],
+        )
+    },
+    Entry {
+        is_starter: true,
+        input_modes: &["operands", "stdin-text"],
+        ..entry(
+            "sessions start",
+            Kind::Mutating,
+            &[
+                EventType::Plan,
+                EventType::HostSession,
+                EventType::Warning,
+                EventType::TextDelta,
+                EventType::Thought,
+                EventType::ToolCall,
+                EventType::ToolResult,
+                EventType::AgentPrompt,
+                EventType::TurnEnd,
+            ],
+        )
+    },
+    Entry {
+        input_modes: &["operands", "stdin-text"],
+        ..entry(
+            "sessions prompt",
+            Kind::Mutating,
+            &[
+                EventType::HostSession,
+                EventType::Warning,
+                EventType::TextDelta,
+                EventType::Thought,
+                EventType::ToolCall,
+                EventType::ToolResult,
+                EventType::AgentPrompt,
+                EventType::TurnEnd,
+            ],
+        )
+    },
+    Entry {
+        natural_key: Some("ID and QUESTION: an answered question cannot be answered again"),
+        ..entry(
+            "sessions answer",
+            Kind::Mutating,
+            &[EventType::AgentPrompt, EventType::HostSession],
+        )
+    },
+    Entry {
+        natural_key: Some("ID: without a turn, nothing is interrupted"),
+        ..entry(
+            "sessions interrupt",
+            Kind::Mutating,
+            &[EventType::Plan, EventType::HostSession],
+        )
+    },
+    Entry {
+        natural_key: Some("ID: an ended session is not killed again"),
+        ..entry(
+            "sessions kill",
+            Kind::Mutating,
+            &[EventType::Plan, EventType::HostSession],
+        )
+    },
+    Entry {
+        natural_key: Some("ID: a forgotten session stays forgotten"),
+        ..entry(
+            "sessions forget",
+            Kind::Destructive,
+            &[EventType::Plan, EventType::HostSession],
+        )
+    },
+    Entry {
+        writing_options: &["--output-file"],
+        ..read(
+            "sessions export",
             &[EventType::HostSession, EventType::SessionEvent],
         )
     },

@@ -104,7 +104,8 @@ impl AppState {
         self.token.replace(new, || self.tickets.clear())
     }
 
-    /// A code for the link of `serve --open`. It is valid for one login of the dashboard.
+    /// A code for the link of `serve --open` or `sessions --open`. It is valid for one login of the
+    /// dashboard.
     pub fn link_code(&self) -> Result<String, ApiError> {
         self.tickets.issue(Purpose::Link, LINK_LIFETIME)
     }

@@ -121,6 +121,14 @@ fn routes() -> Vec<Route> {
         },
         route(
             "post",
+            "/login/codes",
+            "issueLoginCode",
+            "Issue the code of a one-time link to the dashboard",
+            (201, "The code", Content::Json(shape::<types::LoginCode>)),
+            &[],
+        ),
+        route(
+            "post",
             "/token/rotate",
             "rotateToken",
             "Replace the token; the new one is in `runtime.json`",

@@ -12,9 +12,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::response::{internal, json, ok};
-use super::tickets::{Purpose, STREAM_LIFETIME};
+use super::tickets::{LINK_LIFETIME, Purpose, STREAM_LIFETIME};
 use super::types::{
-    ActionResult, Adapters, Event, Events, Health, InterruptResult, Login, PermissionAnswer,
+    ActionResult, Adapters, Event, Events, Health, InterruptResult, Login, LoginCode, PermissionAnswer,
     PromptRequest, Rotation, SessionList, Ticket, Token,
 };
 use super::{AppState, body, openapi, page, sse};
@@ -36,6 +36,7 @@ pub fn all(state: Arc<AppState>) -> Router {
     Router::new()
         .route("/", get(page::page))
         .route("/login", post(login))
+        .route("/login/codes", post(login_code))
         .route("/token/rotate", post(rotate))
         .route("/healthz", get(health))
         .route("/openapi.json", get(document))
@@ -100,11 +101,22 @@ async fn login(State(state): Shared, request: Request) -> RouteResult {
             "link_spent",
             "this link was already used or has expired",
         )
-        .hint("paste the token from `runtime.json`, or run `serve --open` again"));
+        .hint("paste the token from `runtime.json`, or print a new link with `agentproto sessions --open`"));
     }
     Ok(ok(&Token {
         token: token.text().to_owned(),
     }))
+}
+
+async fn login_code(State(state): Shared, request: Request) -> RouteResult {
+    // The token cannot be replaced between the check and the code.
+    let _current = state.token.current();
+    super::guard::check_still_valid(request.extensions())?;
+    let issued = LoginCode {
+        code: state.link_code()?,
+        expires_in_ms: u64::try_from(LINK_LIFETIME.as_millis()).unwrap_or(u64::MAX),
+    };
+    Ok(json(StatusCode::CREATED, &issued))
 }
 
 async fn rotate(State(state): Shared) -> RouteResult {

@@ -1,6 +1,6 @@
 //! Short-lived, single-use substitutes for the token, for clients that cannot send a header. An
 //! `EventSource` opens one stream with a ticket. A browser gets its token through the link that
-//! `serve --open` prints. Both are worthless afterwards, so it does not matter if their URLs are
+//! `serve --open` or `sessions --open` prints. Both are worthless afterwards, so it does not matter if their URLs are
 //! logged.
 
 use std::collections::HashMap;

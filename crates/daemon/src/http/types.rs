@@ -104,8 +104,16 @@ pub struct Ticket {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Login {
-    /// Code from the link that `serve --open` prints.
+    /// Code from the link that `serve --open` or `sessions --open` prints.
     pub code: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LoginCode {
+    /// Code for a link to the dashboard: `URL/#code=CODE`. Valid for one login.
+    pub code: String,
+    pub expires_in_ms: u64,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

@@ -1,7 +1,7 @@
 //! `run --conversation`: one turn in a process that the daemon keeps (A45-CONT-04). The first turn
 //! of a conversation starts the process, and later turns use it again.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
 use super::chosen::{choices, mcp_server_json};
@@ -109,25 +109,7 @@ fn request(args: &Run, name: &str) -> Result<Value, Failure> {
         );
         Error::new(Code::TargetUnknown, what).hint("name an existing directory with `--cwd`")
     })?;
-    // Options on the command line are text. The daemon expects values of the option's type.
-    let bundle = Bundle::discover(&args.target, &[], &Home::from_env()?).ok();
-    let kind = |id: &str| {
-        let agent = bundle.as_ref()?.agent()?;
-        let mut options = agent.options();
-        let option = options.find(|option| option.id() == Some(id))?;
-        option.kind().map(str::to_owned)
-    };
-    let mut options = serde_json::Map::new();
-    for (id, value) in choices.options {
-        let value = match value {
-            OptionValue::Typed(value) => value,
-            OptionValue::Text(text) => match kind(&id).as_deref() {
-                Some("boolean" | "integer") => serde_json::from_str(&text).unwrap_or(text.into()),
-                _ => text.into(),
-            },
-        };
-        options.insert(id, value);
-    }
+    let options = option_values(&args.target, choices.options)?;
     let mut servers = Vec::new();
     for given in &args.mcp_server {
         servers.push(mcp_server_json(given)?);
@@ -141,6 +123,33 @@ fn request(args: &Run, name: &str) -> Result<Value, Failure> {
         body["operator"] = operator.to_string_lossy().into();
     }
     Ok(body)
+}
+
+/// Values of options for the daemon, which expects the option's type. On the command line they are
+/// text.
+pub fn option_values(
+    adapter: &str,
+    options: impl IntoIterator<Item = (String, OptionValue)>,
+) -> Result<Map<String, Value>, Failure> {
+    let bundle = Bundle::discover(adapter, &[], &Home::from_env()?).ok();
+    let kind = |id: &str| {
+        let agent = bundle.as_ref()?.agent()?;
+        let mut options = agent.options();
+        let option = options.find(|option| option.id() == Some(id))?;
+        option.kind().map(str::to_owned)
+    };
+    let value = |id: &str, value| match value {
+        OptionValue::Typed(value) => value,
+        OptionValue::Text(text) => match kind(id).as_deref() {
+            Some("boolean" | "integer") => serde_json::from_str(&text).unwrap_or(text.into()),
+            _ => text.into(),
+        },
+    };
+    let typed = options.into_iter().map(|(id, given)| {
+        let value = value(&id, given);
+        (id, value)
+    });
+    Ok(typed.collect())
 }
 
 pub async fn run(args: &Run, name: &str, output: &mut dyn RunOutput) -> Result<RunEnd, Failure> {
@@ -208,7 +217,10 @@ async fn turn(
                 ..
             } = question
             {
-                ask(id, options, schema, answers.clone());
+                let answers = answers.clone();
+                ask(id, options, schema, move |answer| {
+                    let _ = answers.send(answer);
+                });
             }
         }
         let frame = tokio::select! {
@@ -300,7 +312,8 @@ async fn turn(
     }
 }
 
-fn question(data: &Value) -> StreamEvent {
+/// A question as the host sends it.
+pub fn question(data: &Value) -> StreamEvent {
     let text = |key: &str| data[key].as_str().unwrap_or_default().to_owned();
     StreamEvent::AgentPrompt {
         id: text("id"),

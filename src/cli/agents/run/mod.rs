@@ -1,10 +1,9 @@
 //! `agentproto run`: runs one turn of an agent, from loading its manifest to closing the session.
 
 mod chosen;
-mod conversation;
-mod output;
-mod preview;
-mod questions;
+pub mod conversation;
+pub mod output;
+pub mod questions;
 
 use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
@@ -147,7 +146,8 @@ pub enum Output {
     Jsonl,
 }
 
-fn pair(text: &str) -> Result<(String, String), String> {
+/// Parses `ID=VALUE`.
+pub fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((id, value)) if !id.is_empty() => Ok((id.to_owned(), value.to_owned())),
         _ => Err("expected ID=VALUE".to_owned()),
@@ -194,21 +194,21 @@ pub fn run(args: &Run, global: &Global, out: &mut dyn Write) -> Outcome {
 /// The outcome of a run.
 #[derive(Default)]
 pub struct RunEnd {
-    session: Option<String>,
-    reason: Option<StopReason>,
-    interrupted: Option<u8>,
+    pub session: Option<String>,
+    pub reason: Option<StopReason>,
+    pub interrupted: Option<u8>,
     /// Exit code for the turn's own error, which was already reported as an event.
-    error_exit: Option<u8>,
+    pub error_exit: Option<u8>,
     /// Number of permission requests that a policy denied without asking.
-    denied: u32,
-    usage: TokenTotals,
-    cost: Option<Cost>,
-    context: Option<ContextSize>,
+    pub denied: u32,
+    pub usage: TokenTotals,
+    pub cost: Option<Cost>,
+    pub context: Option<ContextSize>,
 }
 
 impl RunEnd {
     /// Keeps what the end of a turn says.
-    fn note_end(&mut self, end: &StreamEvent) {
+    pub fn note_end(&mut self, end: &StreamEvent) {
         if let StreamEvent::TurnEnd {
             reason,
             usage,
@@ -408,7 +408,10 @@ async fn turn(
                 ..
             } = question
             {
-                ask(id, options, schema, answers.clone());
+                let answers = answers.clone();
+                ask(id, options, schema, move |answer| {
+                    let _ = answers.send(answer);
+                });
             }
         }
         tokio::select! {

@@ -6,9 +6,10 @@ use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 
-use super::{RunEnd, preview};
+use super::RunEnd;
 use crate::cli::agents::exit_codes;
 use crate::cli::agents::notes::{Note, stage_text};
+use crate::cli::agents::preview;
 use crate::cli::{Failure, Outcome, io_failure};
 use crate::exit;
 use agentproto_report::aoi::{self, Emitter, object};
@@ -18,7 +19,7 @@ use agentproto_text::{escape_line, escape_output};
 
 impl RunEnd {
     /// An interrupt takes precedence over any error that it causes.
-    fn code(&self) -> u8 {
+    pub fn code(&self) -> u8 {
         self.interrupted.or(self.error_exit).unwrap_or(exit::CLEAN)
     }
 
@@ -66,6 +67,10 @@ pub trait RunOutput {
     /// Called with the id of the agent's session before the end of the turn.
     fn opened(&mut self, _session: &str) {}
     fn sessions(&mut self, list: &Value) -> Result<(), Error>;
+    /// Reports a record that only programs need.
+    fn record(&mut self, _kind: EventType, _fields: &Map<String, Value>) -> std::io::Result<()> {
+        Ok(())
+    }
     /// Whether the user can be asked.
     fn can_ask(&self) -> bool;
     fn finish(self: Box<Self>, ended: Result<RunEnd, Failure>) -> Outcome;
@@ -148,6 +153,10 @@ impl RunOutput for Machine<'_> {
                 .map_err(write_error)?;
         }
         Ok(())
+    }
+
+    fn record(&mut self, kind: EventType, fields: &Map<String, Value>) -> std::io::Result<()> {
+        self.emitter.event(kind, fields)
     }
 
     fn can_ask(&self) -> bool {

@@ -4,8 +4,6 @@ use std::collections::VecDeque;
 use std::io::Write;
 
 use serde_json::{Map, Value};
-use tokio::sync::mpsc;
-
 use agentproto_runtime::arm::permissions::Answer;
 use agentproto_runtime::forms::{self, FieldKind, FormField};
 use agentproto_runtime::{Choice, StreamEvent};
@@ -51,7 +49,7 @@ pub fn ask(
     id: String,
     options: Vec<Choice>,
     schema: Option<Value>,
-    answers: mpsc::UnboundedSender<(String, Answer)>,
+    answered: impl FnOnce((String, Answer)) + Send + 'static,
 ) {
     std::thread::spawn(move || {
         let form = schema.filter(|schema| !is_offered(schema));
@@ -60,9 +58,9 @@ pub fn ask(
                 || no(&options).map_or(Answer::Declined, |no| Answer::Choice(no.id.clone())),
                 Answer::Content,
             ),
-            None => choose(&options),
+            None => choose(&options, read_line),
         };
-        let _ = answers.send((id, answer));
+        answered((id, answer));
     });
 }
 
@@ -77,13 +75,59 @@ fn read_line(prompt: &str) -> Option<String> {
     }
 }
 
-fn choose(options: &[Choice]) -> Answer {
+/// Asks until the answer is one of the choices. No answer means no.
+fn choose(options: &[Choice], mut read: impl FnMut(&str) -> Option<String>) -> Answer {
     for (number, option) in options.iter().enumerate() {
         eprintln!("  {} {}", number + 1, escape_line(&option.label));
     }
-    let no = no(options).map_or_else(|| "no".into(), |option| escape_line(&option.label));
-    let line = read_line(&format!("Your choice [empty = {no}]: ")).unwrap_or_default();
-    parse_answer(&line, options)
+    let no = no(options);
+    let declined = || no.map_or(Answer::Declined, |no| Answer::Choice(no.id.clone()));
+    let label = no.map_or_else(|| "no".into(), |option| escape_line(&option.label));
+    for _ in 0..MAX_ATTEMPTS {
+        let line = read(&format!("Your choice [empty = {label}]: ")).unwrap_or_default();
+        if line.trim().is_empty() {
+            return declined();
+        }
+        let names = options.iter().map(|option| Name {
+            label: &option.label,
+            kind: option.kind.as_deref(),
+        });
+        match choice(&line, &names.collect::<Vec<_>>()) {
+            Some(index) => return Answer::Choice(options[index].id.clone()),
+            None => eprintln!("enter one of the numbers above, or nothing for \"{label}\""),
+        }
+    }
+    eprintln!("no valid answer: \"{label}\" was chosen");
+    declined()
+}
+
+/// What a user sees of an option.
+pub struct Name<'a> {
+    pub label: &'a str,
+    pub kind: Option<&'a str>,
+}
+
+/// The option that a line means: by its number or label, or `y` and `n` for the option that allows
+/// or rejects once. Ids are not shown, so an agent could swap the meaning of an answer with them.
+pub fn choice(line: &str, options: &[Name]) -> Option<usize> {
+    let text = line.trim();
+    let only = |is_meant: &dyn Fn(&Name) -> bool| {
+        let mut meant = options.iter().enumerate().filter(|(_, name)| is_meant(name));
+        match (meant.next(), meant.next()) {
+            (Some((index, _)), None) => Some(index),
+            _ => None,
+        }
+    };
+    let number = text.parse::<usize>().ok().and_then(|n| n.checked_sub(1));
+    let kind = match text.to_ascii_lowercase().as_str() {
+        "y" | "yes" => Some("allow_once"),
+        "n" | "no" => Some("reject_once"),
+        _ => None,
+    };
+    number
+        .filter(|n| *n < options.len())
+        .or_else(|| only(&|name| name.label.eq_ignore_ascii_case(text)))
+        .or_else(|| only(&|name| kind.is_some() && name.kind == kind))
 }
 
 /// Whether the options already have every answer: a form without fields, or with one choice.
@@ -153,16 +197,6 @@ fn ask_field(
     None
 }
 
-/// Parses an answer. Anything but the number of a choice means no.
-fn parse_answer(line: &str, options: &[Choice]) -> Answer {
-    let number = line.trim().parse::<usize>().ok();
-    let selected = number.and_then(|n| options.get(n.checked_sub(1)?));
-    match selected.or_else(|| no(options)) {
-        Some(choice) => Answer::Choice(choice.id.clone()),
-        None => Answer::Declined,
-    }
-}
-
 /// The choice that means no, for this one time.
 fn no(options: &[Choice]) -> Option<&Choice> {
     let mut options = options.iter();
@@ -204,21 +238,36 @@ mod tests {
 
     #[test]
     fn an_answer_is_one_of_the_choices() {
-        let choice = |id: &str, kind: &str| Choice {
+        let option = |id: &str, label: &str, kind: &str| Choice {
             id: id.to_owned(),
-            label: id.to_owned(),
+            label: label.to_owned(),
             kind: Some(kind.to_owned()),
         };
-        let options = [choice("y", "allow_once"), choice("n", "reject_once")];
-        let id = |line: &str| match parse_answer(line, &options) {
-            Answer::Choice(id) => id,
-            _ => String::new(),
+        // The ids would swap the answers.
+        let options = [
+            option("2", "Do it", "allow_once"),
+            option("no", "Don't", "reject_once"),
+        ];
+        let chosen = |lines: &[&str]| {
+            let mut lines = lines.iter();
+            let answer = choose(&options, |_| lines.next().map(|line| format!("{line}\n")));
+            match answer {
+                Answer::Choice(id) => (id, lines.count()),
+                _ => panic!("no choice"),
+            }
         };
-        assert_eq!(id("1\n"), "y");
-        for no in ["2", "", "0", "3", "yes", "-1"] {
-            assert_eq!(id(no), "n", "{no}");
+        let answered = |id: &str| (id.to_owned(), 0);
+        for yes in ["1", "Do it", "do IT", " yes ", "y"] {
+            assert_eq!(chosen(&[yes]), answered("2"), "{yes}");
         }
-        assert!(matches!(parse_answer("", &[]), Answer::Declined));
+        for no in ["2", "", "no", "don't"] {
+            assert_eq!(chosen(&[no]), answered("no"), "{no}");
+        }
+        // Anything else is asked again.
+        assert_eq!(chosen(&["0", "3", "sure", "-1", "1"]), answered("2"));
+        assert_eq!(chosen(&["x"; 5]), answered("no"));
+        assert_eq!(chosen(&["x", "x", "x", "x", "x", "1"]), ("no".to_owned(), 1));
+        assert!(matches!(choose(&[], |_| None), Answer::Declined));
     }
 
     /// Fills in a form with these lines.

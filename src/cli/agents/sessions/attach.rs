@@ -1,49 +1,46 @@
 //! Follows one session as a transcript, and sends prompts to it (A46-PROJ-09).
 
 use std::collections::VecDeque;
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{IsTerminal, Write};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::SIGTERM;
 
-use super::Sessions;
+use super::find::{self, for_command_line, id_of};
+use super::question;
+use super::stream::{ClientEvent, exit_code, follow, forward_signals, read_input};
 use crate::cli::agents::client::{Client, Frame, StreamStart, percent_encode};
 use crate::cli::args::{Global, Output};
-use crate::cli::{Failure, Outcome, io_failure, signals, terminal};
+use crate::cli::{Failure, Outcome, io_failure, terminal};
 use crate::exit;
 use agentproto_report::aoi::{Emitter, object};
 use agentproto_report::event::EventType;
-use agentproto_runtime::forms::{self, FormField};
-use agentproto_text::escape_output;
+use agentproto_text::{count, escape_output};
 
-/// Maximum number of attempts to reopen a broken stream.
-const MAX_ATTEMPTS: usize = 10;
-/// Pause before each attempt.
-const RETRY_PAUSE: Duration = Duration::from_millis(500);
+/// Marks that it is the user's turn, and that the agent waits for an answer.
+const YOUR_TURN: &str = "> ";
+const YOUR_ANSWER: &str = "? ";
 
-/// Everything that an attached client reacts to, in order of arrival.
-enum ClientEvent {
-    Frame(Frame),
-    /// The stream is open, so nothing is missed from now on.
-    Open,
-    Lost(Failure),
-    Typed(String),
-    Closed,
-    Signal(i32),
+/// Pause in the output before the mark, so that it does not appear between two lines of a turn.
+const MARK_DELAY: Duration = Duration::from_millis(50);
+
+/// How to attach.
+pub struct Attach {
+    pub from: Option<StreamStart>,
+    pub output: Output,
 }
 
 pub fn run(
-    args: &Sessions,
-    id: &str,
+    args: &Attach,
+    session: Value,
     client: &Client,
     global: &Global,
     out: &mut dyn Write,
 ) -> Outcome {
     let started = Instant::now();
-    let session = find(client, id)?;
-    let id = session["id"].as_str().unwrap_or(id).to_owned();
+    let id = id_of(&session);
     let machine = args.output == Output::Jsonl;
     let at_terminal = std::io::stdin().is_terminal();
     let from = match args.from {
@@ -68,6 +65,8 @@ pub fn run(
         out,
         color: terminal::color(global),
         at_terminal,
+        is_ready: false,
+        mark: None,
         busy: false,
         questions: Vec::new(),
         waiting: VecDeque::new(),
@@ -80,95 +79,6 @@ pub fn run(
         attached.print_header(&session)?;
     }
     attached.run(&receiver, reads_input.then_some(sender))
-}
-
-/// Finds a session by its id, or by a prefix that only one session has.
-fn find(client: &Client, id: &str) -> Result<Value, Failure> {
-    let answer = super::list_sessions(client)?;
-    let empty = Vec::new();
-    let sessions = answer["sessions"].as_array().unwrap_or(&empty);
-    let named = |s: &&Value| s["id"].as_str().is_some_and(|known| known == id);
-    if let Some(session) = sessions.iter().find(named) {
-        return Ok(session.clone());
-    }
-    let has_prefix = |s: &&Value| s["id"].as_str().is_some_and(|known| known.starts_with(id));
-    let mut matching = sessions.iter().filter(has_prefix);
-    match (matching.next(), matching.next()) {
-        (Some(session), None) if !id.is_empty() => Ok(session.clone()),
-        (Some(_), Some(_)) => {
-            let what = format!("several sessions start with `{id}`");
-            Err(Failure::new(exit::USAGE, what).hint("`agentproto sessions` lists them"))
-        }
-        _ => {
-            let what = format!("unknown session `{id}`");
-            Err(Failure::new(exit::NO_INPUT, what)
-                .typed("session_not_found")
-                .hint("`agentproto sessions` lists them"))
-        }
-    }
-}
-
-fn forward_signals(sender: Sender<ClientEvent>) -> Result<(), Failure> {
-    let listening = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]);
-    let mut listening = listening
-        .map_err(|e| Failure::new(exit::INTERNAL, format!("cannot listen for signals: {e}")))?;
-    if let Some(code) = signals::hand_over() {
-        let _ = sender.send(ClientEvent::Signal(i32::from(code) - 128));
-    }
-    std::thread::spawn(move || {
-        for signal in listening.forever() {
-            if sender.send(ClientEvent::Signal(signal)).is_err() {
-                return;
-            }
-        }
-    });
-    Ok(())
-}
-
-/// Reads the stream to its end. After a break it continues after the last item.
-fn follow(client: Client, id: String, from: StreamStart, sender: Sender<ClientEvent>) {
-    std::thread::spawn(move || {
-        let mut last: Option<String> = None;
-        let mut attempts = 0;
-        loop {
-            let lost = match client.stream(&id, last.as_deref(), from) {
-                Ok(mut frames) => {
-                    let _ = sender.send(ClientEvent::Open);
-                    while let Some(frame) = frames.next() {
-                        attempts = 0;
-                        if frame.id.is_some() {
-                            last.clone_from(&frame.id);
-                        }
-                        let is_end = frame.event == "end";
-                        if sender.send(ClientEvent::Frame(frame)).is_err() || is_end {
-                            return;
-                        }
-                    }
-                    Failure::new(exit::UNAVAILABLE, "the stream ended unexpectedly")
-                        .typed("host_unavailable")
-                }
-                Err(failure) => failure,
-            };
-            attempts += 1;
-            if attempts > MAX_ATTEMPTS || lost.code != exit::UNAVAILABLE {
-                let _ = sender.send(ClientEvent::Lost(lost));
-                return;
-            }
-            std::thread::sleep(RETRY_PAUSE);
-        }
-    });
-}
-
-fn read_input(sender: Sender<ClientEvent>) {
-    std::thread::spawn(move || {
-        for line in std::io::stdin().lock().lines() {
-            let Ok(line) = line else { break };
-            if sender.send(ClientEvent::Typed(line)).is_err() {
-                return;
-            }
-        }
-        let _ = sender.send(ClientEvent::Closed);
-    });
 }
 
 /// Emits every frame as one event, until the end.
@@ -190,17 +100,10 @@ fn events(receiver: &Receiver<ClientEvent>, emitter: &mut Emitter<'_>) -> Outcom
             }
             ClientEvent::Lost(failure) => return Err(failure),
             ClientEvent::Signal(signal) => return Ok(exit_code(signal)),
-            ClientEvent::Open | ClientEvent::Typed(_) | ClientEvent::Closed => {}
+            _ => {}
         }
     }
     Ok(exit::CLEAN)
-}
-
-fn exit_code(signal: i32) -> u8 {
-    match signal {
-        SIGTERM => exit::TERMINATED,
-        _ => exit::INTERRUPTED,
-    }
 }
 
 struct Attached<'w> {
@@ -209,10 +112,14 @@ struct Attached<'w> {
     out: &'w mut dyn Write,
     color: bool,
     at_terminal: bool,
+    /// Whether prompts can be sent: the stream is open, and its state is known.
+    is_ready: bool,
+    /// The mark at the start of the last line of the terminal.
+    mark: Option<&'static str>,
     busy: bool,
     /// Open questions of the agent, oldest first.
     questions: Vec<Value>,
-    /// Prompts from a pipe that arrived during a turn.
+    /// Prompts that arrived during a turn. Each is sent when the turn before it has ended.
     waiting: VecDeque<String>,
     has_prompted: bool,
     /// Our prompt was accepted, but its turn was not seen yet: an end that arrives now belongs to
@@ -226,7 +133,7 @@ struct Attached<'w> {
 
 impl Attached<'_> {
     fn path(&self, below: &str) -> String {
-        format!("/sessions/{}/{below}", percent_encode(&self.id))
+        find::path(&self.id, &format!("/{below}"))
     }
 
     fn print_header(&mut self, session: &Value) -> Result<(), Failure> {
@@ -250,16 +157,17 @@ impl Attached<'_> {
         receiver: &Receiver<ClientEvent>,
         mut input: Option<Sender<ClientEvent>>,
     ) -> Outcome {
-        while let Ok(event) = receiver.recv() {
+        let mut next = receiver.recv().ok();
+        while let Some(event) = next {
             match event {
                 ClientEvent::Open => {
-                    let Some(sender) = input.take() else { continue };
-                    // What the stream sends from here on is newer than this response.
-                    let now = self
-                        .client
-                        .get(&format!("/sessions/{}", percent_encode(&self.id)))?;
-                    self.busy = now["busy"] == true;
-                    read_input(sender);
+                    if let Some(sender) = input.take() {
+                        // What the stream sends from here on is newer than this response.
+                        let now = self.client.get(&find::path(&self.id, ""))?;
+                        self.busy = now["busy"] == true;
+                        self.is_ready = true;
+                        read_input(sender);
+                    }
                 }
                 ClientEvent::Frame(frame) => {
                     if let Some(code) = self.frame(&frame)? {
@@ -267,25 +175,76 @@ impl Attached<'_> {
                     }
                 }
                 ClientEvent::Lost(failure) => return Err(failure),
-                ClientEvent::Typed(line) => self.handle_line(line)?,
+                ClientEvent::Typed(line) => {
+                    // The terminal has moved to the next line.
+                    self.mark = None;
+                    self.handle_line(line)?;
+                }
                 ClientEvent::Closed if self.at_terminal => {
-                    eprintln!("detached; the session continues");
-                    return Ok(exit::CLEAN);
+                    self.note("detached; the session continues");
+                    return self.unsent();
                 }
                 ClientEvent::Closed => self.is_closed = true,
+                ClientEvent::Answered(..) => {}
                 ClientEvent::Signal(signal) => {
                     if signal == SIGTERM || !self.at_terminal {
                         return Ok(exit_code(signal));
                     }
-                    self.interrupt();
+                    self.interrupt()?;
                 }
             }
             let is_done = self.is_closed && self.has_prompted && self.waiting.is_empty();
             if is_done && !self.busy {
                 return Ok(exit::CLEAN);
             }
+            next = match receiver.recv_timeout(MARK_DELAY) {
+                Ok(event) => Some(event),
+                Err(_) => {
+                    self.print_mark();
+                    receiver.recv().ok()
+                }
+            };
         }
         Ok(exit::CLEAN)
+    }
+
+    /// Marks that the user can type: a prompt, or an answer.
+    fn print_mark(&mut self) {
+        let mark = match (self.questions.is_empty(), self.busy) {
+            (false, _) => YOUR_ANSWER,
+            (true, false) => YOUR_TURN,
+            (true, true) => return,
+        };
+        if self.at_terminal && self.is_ready && self.mark != Some(mark) {
+            self.end_mark();
+            eprint!("{mark}");
+            let _ = std::io::stderr().flush();
+            self.mark = Some(mark);
+        }
+    }
+
+    /// Leaves the line of the mark, with what the user has typed there. The terminal keeps it until
+    /// Enter.
+    fn end_mark(&mut self) {
+        if self.mark.take().is_some() {
+            eprintln!();
+        }
+    }
+
+    fn note(&mut self, text: &str) {
+        self.end_mark();
+        eprintln!("{}", escape_output(text));
+    }
+
+    /// Reports prompts that were queued and cannot be sent any more.
+    fn unsent(&mut self) -> Outcome {
+        if self.waiting.is_empty() {
+            return Ok(exit::CLEAN);
+        }
+        for prompt in std::mem::take(&mut self.waiting) {
+            self.note(&format!("not sent: {prompt}"));
+        }
+        Ok(exit::FINDINGS)
     }
 
     fn frame(&mut self, frame: &Frame) -> Result<Option<u8>, Failure> {
@@ -306,6 +265,8 @@ impl Attached<'_> {
                     self.questions.clear();
                     if let Some(next) = self.waiting.pop_front() {
                         self.prompt(next)?;
+                        // It was typed long before: show it where its turn begins.
+                        self.typed = None;
                     }
                 }
             }
@@ -339,10 +300,11 @@ impl Attached<'_> {
         let status = data["status"].as_str().unwrap_or("forgotten").to_owned();
         self.line(&format!("── session {status} ──"), Some("2"))?;
         if !self.waiting.is_empty() {
-            let what = format!(
-                "{} prompts were not sent: the session ended",
-                self.waiting.len()
-            );
+            let unsent = count(self.waiting.len(), "prompt was", "prompts were");
+            if self.at_terminal {
+                self.unsent()?;
+            }
+            let what = format!("{unsent} not sent: the session ended");
             return Err(Failure::new(exit::FINDINGS, what));
         }
         Ok(match status.as_str() {
@@ -352,6 +314,7 @@ impl Attached<'_> {
     }
 
     fn line(&mut self, text: &str, paint: Option<&str>) -> Result<(), Failure> {
+        self.end_mark();
         let text = escape_output(text);
         let written = match paint.filter(|_| self.color) {
             Some(paint) => writeln!(self.out, "\x1b[{paint}m{text}\x1b[0m"),
@@ -361,18 +324,20 @@ impl Attached<'_> {
     }
 
     fn show_question(&mut self) -> Result<(), Failure> {
-        let Some(question) = self.questions.first().cloned() else {
+        let Some(asked) = self.questions.first().cloned() else {
             return Ok(());
         };
-        for (n, option) in options(&question).iter().enumerate() {
-            let label = option["label"].as_str().or(option["id"].as_str());
-            let text = format!("  {}) {}", n + 1, label.unwrap_or_default());
+        for line in question::preview(&asked) {
+            self.line(&format!("    {line}"), None)?;
+        }
+        for (n, option) in question::options(&asked).iter().enumerate() {
+            let text = format!("  {}) {}", n + 1, question::label(option));
             self.line(&text, Some("33"))?;
         }
         if self.at_terminal {
-            match form(&question) {
-                Some(fields) => eprintln!("{}", form_hint(&fields)),
-                None => eprintln!("enter a number, or 0 to choose none of them"),
+            match question::form(&asked) {
+                Some(fields) => self.note(&question::form_hint(&fields)),
+                None => self.note("enter a number, or 0 to choose none of them"),
             }
         }
         Ok(())
@@ -388,45 +353,46 @@ impl Attached<'_> {
         {
             return self.answer(&question, text);
         }
-        if self.busy && !self.at_terminal {
-            self.waiting.push_back(line);
-            return Ok(());
+        match self.busy {
+            true => self.queue(line),
+            false => self.prompt(line),
         }
-        self.prompt(line)
     }
 
-    fn answer(&mut self, question: &Value, text: &str) -> Result<(), Failure> {
-        let number = text.parse::<usize>().ok();
-        let selected = number
-            .and_then(|n| n.checked_sub(1))
-            .and_then(|n| options(question).get(n));
-        let content = form(question).map(|fields| form_content(&fields, text));
-        let body = match (number, selected, content) {
-            (Some(0), ..) => json!({ "cancelled": true }),
-            (_, Some(option), _) => json!({ "optionId": option["id"] }),
-            (_, _, Some(Ok(content))) => json!({ "content": content }),
-            (_, _, Some(Err(why))) => {
-                eprintln!("{why}");
-                return Ok(());
-            }
-            _ => {
-                eprintln!(
-                    "the agent waits for an answer first: enter one of the numbers above, or 0"
-                );
+    /// Keeps a prompt until the turn has ended.
+    fn queue(&mut self, prompt: String) -> Result<(), Failure> {
+        self.waiting.push_back(prompt);
+        if self.at_terminal {
+            let number = match self.waiting.len() {
+                1 => String::new(),
+                n => format!(" ({n} prompts wait)"),
+            };
+            self.note(&format!("queued until the turn ends{number}"));
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, asked: &Value, text: &str) -> Result<(), Failure> {
+        let body = match question::answer(asked, text) {
+            Ok(body) => body,
+            Err(why) => {
+                self.note(&why);
                 return Ok(());
             }
         };
-        let id = question["id"].as_str().unwrap_or_default();
-        let path = self.path(&format!("permissions/{}", percent_encode(id)));
-        let answered = self.client.post(&path, &body);
+        let id = id_of(asked);
+        let path = self.path(&format!("permissions/{}", percent_encode(&id)));
+        let answered = self.client.post(&path, &body).map_err(for_command_line);
         if let Err(failure) = &answered
             && failure.code == exit::USAGE
         {
             // The answer does not match the form, and the question is still open.
-            return answered.map(drop).or_else(print_or_fail);
+            return answered.map(drop).or_else(|failure| self.print_or_fail(failure));
         }
-        self.questions.retain(|q| q["id"] != question["id"]);
-        answered.map(|_| ()).or_else(print_or_fail)?;
+        self.questions.retain(|q| q["id"] != asked["id"]);
+        answered
+            .map(drop)
+            .or_else(|failure| self.print_or_fail(failure))?;
         self.show_question()
     }
 
@@ -441,77 +407,50 @@ impl Attached<'_> {
                 Ok(())
             }
             // Another client was faster. Our prompt is sent after its turn.
+            Err(failure) if failure.slug == Some("session_busy") => {
+                self.waiting.push_front(prompt);
+                self.busy = true;
+                if self.at_terminal {
+                    self.note("queued until the turn of another client ends");
+                }
+                Ok(())
+            }
+            // The end of the session reports it as not sent.
             Err(failure) if failure.code == exit::TEMPORARY && !self.at_terminal => {
                 self.waiting.push_front(prompt);
                 Ok(())
             }
-            Err(failure) => print_or_fail(failure),
+            Err(failure) => self.print_or_fail(for_command_line(failure)),
         }
     }
 
-    fn interrupt(&mut self) {
+    /// Prints an error response and continues. Fails if the host is gone.
+    fn print_or_fail(&mut self, failure: Failure) -> Result<(), Failure> {
+        if failure.code == exit::UNAVAILABLE && failure.slug != Some("session_ended") {
+            return Err(failure);
+        }
+        self.note(&format!("agentproto: {}", failure.message));
+        if let Some(hint) = &failure.hint {
+            self.note(&format!("  {hint}"));
+        }
+        Ok(())
+    }
+
+    fn interrupt(&mut self) -> Result<(), Failure> {
         let path = self.path("interrupt");
         match self.client.post(&path, &json!({})) {
-            Ok(answer) if answer["wasBusy"] == true => eprintln!("interrupted the turn"),
-            Ok(_) => eprintln!("no turn is running; Ctrl-D detaches"),
-            Err(failure) => {
-                let _ = print_or_fail(failure);
-            }
+            Ok(answer) if answer["wasBusy"] == true => match self.waiting.len() {
+                0 => self.note("interrupted the turn"),
+                n => {
+                    let queued = count(n, "queued prompt follows", "queued prompts follow");
+                    self.note(&format!("interrupted the turn; {queued}"));
+                }
+            },
+            Ok(_) => self.note("no turn is running; Ctrl-D detaches"),
+            Err(failure) => self.print_or_fail(for_command_line(failure))?,
         }
+        Ok(())
     }
-}
-
-/// The fields of a question that asks for content.
-fn form(question: &Value) -> Option<Vec<FormField>> {
-    let fields = forms::fields(question.get("schema")?);
-    (!fields.is_empty()).then_some(fields)
-}
-
-fn form_hint(fields: &[FormField]) -> String {
-    match fields {
-        [field] => format!(
-            "enter a number, or the answer ({}), or 0 to cancel",
-            escape_output(&field.label)
-        ),
-        fields => {
-            let names = fields.iter().filter_map(|field| field.name.as_deref());
-            let names: Vec<&str> = names.collect();
-            format!(
-                "enter a number, or a JSON object with {}, or 0 to cancel",
-                escape_output(&names.join(", "))
-            )
-        }
-    }
-}
-
-/// The content of a form from one line: the value of its only field, or a JSON object.
-fn form_content(fields: &[FormField], text: &str) -> Result<Value, String> {
-    match fields {
-        [field] if !text.starts_with('{') => {
-            let value = field.parse(text)?.unwrap_or_default();
-            Ok(match &field.name {
-                Some(name) => json!({ name.as_str(): value }),
-                None => value,
-            })
-        }
-        _ => serde_json::from_str(text).map_err(|_| form_hint(fields)),
-    }
-}
-
-fn options(question: &Value) -> &[Value] {
-    question["options"].as_array().map_or(&[], Vec::as_slice)
-}
-
-/// Prints an error response and continues. Fails if the host is gone.
-fn print_or_fail(failure: Failure) -> Result<(), Failure> {
-    if failure.code == exit::UNAVAILABLE {
-        return Err(failure);
-    }
-    eprintln!("agentproto: {}", escape_output(&failure.message));
-    if let Some(hint) = &failure.hint {
-        eprintln!("  {}", escape_output(hint));
-    }
-    Ok(())
 }
 
 /// The color of a line by its prefix, from the table in AIP-46.

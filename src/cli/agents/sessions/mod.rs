@@ -1,28 +1,42 @@
-//! `agentproto sessions`: lists the sessions of a host, shows a live table, or follows one session.
+//! `agentproto sessions`: lists the sessions of a host, shows a live table, follows one session, and
+//! starts, prompts, answers, ends and exports sessions.
 
+mod answer;
 mod attach;
+mod changes;
+mod ends;
+mod export;
+mod find;
+mod markdown;
+mod prompt;
+mod question;
+mod start;
+mod stream;
 mod table;
+mod turn;
+mod watch;
 
-use std::io::{IsTerminal, Write};
-use std::time::{Duration, Instant};
+use std::io::Write;
+use std::time::Instant;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use crate::cli::agents::client::{Client, HostOptions, StreamStart};
 use crate::cli::args::{Global, Output};
 use crate::cli::machine::page::Page;
-use crate::cli::{Failure, Outcome, io_failure, signals, terminal};
+use crate::cli::{Failure, Outcome, io_failure, terminal};
 use crate::exit;
 use agentproto_report::aoi::{Emitter, object};
 use agentproto_report::event::EventType;
-
-/// Interval between two updates of `--watch`.
-const POLL_INTERVAL: Duration = Duration::from_secs(1);
+use agentproto_text::escape_line;
 
 #[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Sessions {
-    /// Show a live table until Ctrl-C
+    #[command(subcommand)]
+    pub verb: Option<Verb>,
+    /// Show a live table until `q` or Ctrl-C
     #[arg(long, conflicts_with_all = ["attach", "json", "limit", "cursor"])]
     pub watch: bool,
     /// Follow a session (its id, or a unique prefix) and send prompts to it: Ctrl-C interrupts the
@@ -33,6 +47,9 @@ pub struct Sessions {
     /// [default: start on a terminal, else now]
     #[arg(long, value_name = "WHEN", value_enum, requires = "attach")]
     pub from: Option<StreamStart>,
+    /// Print a one-time link that opens the dashboard of the running daemon
+    #[arg(long, conflicts_with_all = ["watch", "attach", "alive", "json", "limit", "cursor"])]
+    pub open: bool,
     /// List only live sessions
     #[arg(long)]
     pub alive: bool,
@@ -48,7 +65,47 @@ pub struct Sessions {
     pub output: Output,
 }
 
+#[derive(Subcommand, Debug)]
+pub enum Verb {
+    /// Start a session of an adapter, and print its id
+    Start(start::Start),
+    /// Send a prompt to a session, and print the answer
+    Prompt(prompt::Prompt),
+    /// Answer a question of the agent, or list its open questions
+    Answer(answer::AnswerQuestion),
+    /// End the turn of a session, not the session
+    Interrupt(ends::Interrupt),
+    /// End sessions; their history is kept
+    Kill(ends::Kill),
+    /// End sessions, and delete them with their history
+    Forget(ends::Forget),
+    /// Print the history of a session
+    Export(export::Export),
+}
+
+impl Sessions {
+    /// Whether stdin is the prompt.
+    pub fn reads_input(&self) -> bool {
+        match &self.verb {
+            Some(Verb::Start(args)) => args.prompt.as_deref() == Some("-"),
+            Some(Verb::Prompt(args)) => args.text == "-",
+            _ => false,
+        }
+    }
+}
+
 pub fn run(args: &Sessions, global: &Global, out: &mut dyn Write) -> Outcome {
+    if let Some(verb) = &args.verb {
+        return match verb {
+            Verb::Start(args) => start::run(args, global, out),
+            Verb::Prompt(args) => prompt::run(args, global, out),
+            Verb::Answer(args) => answer::run(args, out),
+            Verb::Interrupt(args) => ends::interrupt(args, out),
+            Verb::Kill(args) => ends::kill(args, out),
+            Verb::Forget(args) => ends::forget(args, out),
+            Verb::Export(args) => export::run(args, out),
+        };
+    }
     let client = Client::new(&args.host)?;
     if args.output == Output::Json && (args.watch || args.attach.is_some()) {
         return Err(Failure::new(
@@ -58,28 +115,65 @@ pub fn run(args: &Sessions, global: &Global, out: &mut dyn Write) -> Outcome {
         .hint("use `--output jsonl` for one event per line"));
     }
     match &args.attach {
-        Some(id) => attach::run(args, id, &client, global, out),
-        None if args.watch => watch(args, &client, global, out),
+        Some(id) => {
+            let attach = attach::Attach {
+                from: args.from,
+                output: args.output,
+            };
+            attach::run(&attach, find::one(&client, id)?, &client, global, out)
+        }
+        None if args.open => link(args, &client, out),
+        None if args.watch => watch::watch(args, &client, global, out),
         None => list(args, &client, global, out),
     }
 }
 
-/// The sessions of the host, unless a signal arrives first.
-fn list_sessions(client: &Client) -> Result<Value, Failure> {
-    let client = client.clone();
-    signals::run_until_signal(move || client.get("/sessions"))?
+/// Prints a link that opens the dashboard once.
+fn link(args: &Sessions, client: &Client, out: &mut dyn Write) -> Outcome {
+    let started = Instant::now();
+    let issued = find::request(client, |client| client.post("/login/codes", &json!({})))?;
+    let Some(code) = issued["code"].as_str() else {
+        let what = "invalid response of the host: `code` is missing";
+        return Err(Failure::new(exit::UNAVAILABLE, what)
+            .hint("check that the URL is that of an agentproto daemon"));
+    };
+    let link = format!("{}/#code={code}", client.base());
+    let fields = json!({ "link": link, "expiresInMs": issued["expiresInMs"] });
+    match args.output {
+        Output::Human => {
+            writeln!(out, "{}", escape_line(&link)).map_err(io_failure)?;
+            out.flush().map_err(io_failure)?;
+            let minutes = issued["expiresInMs"].as_u64().unwrap_or(0) / 60_000;
+            eprintln!("valid once, for {minutes} minutes");
+        }
+        Output::Json => {
+            let text = agentproto_text::pretty(&fields).map_err(io_failure)?;
+            writeln!(out, "{text}").map_err(io_failure)?;
+        }
+        Output::Jsonl => {
+            let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
+            emitter.meta("sessions").map_err(io_failure)?;
+            emitter
+                .event(EventType::SignInLink, &object(fields))
+                .map_err(io_failure)?;
+            emitter
+                .summary(true, started.elapsed(), object(json!({})))
+                .map_err(io_failure)?;
+        }
+    }
+    Ok(exit::CLEAN)
 }
 
 /// The records as the host sends them. Unknown fields are kept (A46-MODEL-12).
 fn fetch(args: &Sessions, client: &Client) -> Result<Vec<Value>, Failure> {
-    let answer = list_sessions(client)?;
+    let answer = find::list(client)?;
     let Some(sessions) = answer["sessions"].as_array() else {
         let what = "invalid response of the host (AIP-46): the list `sessions` is missing";
         return Err(Failure::new(exit::UNAVAILABLE, what)
             .hint("check that the URL is that of a session host"));
     };
-    let alive = |s: &&Value| matches!(s["status"].as_str(), Some("starting" | "running"));
-    let sessions = sessions.iter().filter(|s| !args.alive || alive(s));
+    let sessions = sessions.iter();
+    let sessions = sessions.filter(|session| !args.alive || find::is_alive(session));
     Ok(sessions.cloned().collect())
 }
 
@@ -91,9 +185,10 @@ fn list(args: &Sessions, client: &Client, global: &Global, out: &mut dyn Write) 
     if is_table {
         table::sort(&mut sessions);
     }
-    let id = |session: &Value| session["id"].as_str().unwrap_or_default().to_owned();
+    // Of all sessions: a prefix must not name one on another page.
+    let prefix = table::prefix_len(&sessions);
     let name = format!("sessions table={is_table} alive={}", args.alive);
-    let range = args.page.select_after(&name, &mut sessions, id)?;
+    let range = args.page.select_after(&name, &mut sessions, find::id_of)?;
     if is_document {
         let mut all = object(json!({ "sessions": sessions }));
         all.extend(args.page.document_fields(&range));
@@ -112,8 +207,13 @@ fn list(args: &Sessions, client: &Client, global: &Global, out: &mut dyn Write) 
             .summary(true, started.elapsed(), range.fields())
             .map_err(io_failure)?;
     } else {
-        let color = terminal::color(global);
-        let mut table = table::render(&sessions, color, terminal::width(), usize::MAX);
+        let layout = table::Layout {
+            color: terminal::color(global),
+            width: table_width(),
+            rows: usize::MAX,
+            prefix,
+        };
+        let mut table = table::render(&sessions, &layout);
         if let Some(next) = range.next {
             table.push_str(&format!("more: --cursor {next}\n"));
         }
@@ -122,65 +222,11 @@ fn list(args: &Sessions, client: &Client, global: &Global, out: &mut dyn Write) 
     Ok(exit::CLEAN)
 }
 
-/// Polls the host, and prints changes.
-fn watch(args: &Sessions, client: &Client, global: &Global, out: &mut dyn Write) -> Outcome {
-    let started = Instant::now();
-    signals::watch();
-    if args.output == Output::Jsonl {
-        let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
-        emitter.meta("sessions").map_err(io_failure)?;
-        let mut known: std::collections::HashMap<String, Value> = Default::default();
-        let ended = poll(|| {
-            for session in fetch(args, client)? {
-                let id = session["id"].as_str().unwrap_or_default().to_owned();
-                if known.get(&id) != Some(&session) {
-                    emitter
-                        .event(EventType::HostSession, &object(session.clone()))
-                        .map_err(io_failure)?;
-                    known.insert(id, session);
-                }
-            }
-            Ok(emitter.is_closed())
-        });
-        return finish(emitter, ended, started);
-    }
-    let color = terminal::color(global);
-    let is_screen = std::io::stdout().is_terminal();
-    let mut shown = String::new();
-    poll(|| {
-        let rows = match terminal_size::terminal_size() {
-            Some((_, height)) if is_screen => usize::from(height.0).saturating_sub(1),
-            _ => usize::MAX,
-        };
-        let table = table::render(&fetch(args, client)?, color, terminal::width(), rows);
-        if table != shown {
-            // Move to the top left and clear the screen, so that nothing of the old table remains.
-            let (before, after) = match is_screen {
-                true => ("\x1b[H\x1b[2J", ""),
-                false => ("", "\n"),
-            };
-            write!(out, "{before}{table}{after}")
-                .and_then(|()| out.flush())
-                .map_err(io_failure)?;
-            shown = table;
-        }
-        Ok(false)
-    })
-}
-
-/// Repeats `update` until a signal, an error, or the end of the reader.
-fn poll(mut update: impl FnMut() -> Result<bool, Failure>) -> Outcome {
-    loop {
-        if update()? {
-            return Ok(exit::CLEAN);
-        }
-        let next = Instant::now() + POLL_INTERVAL;
-        while Instant::now() < next {
-            if let Some(code) = signals::interrupted() {
-                return Ok(code);
-            }
-            std::thread::sleep(signals::POLL_INTERVAL);
-        }
+/// Width of a table. What is not a terminal gets whole rows.
+fn table_width() -> usize {
+    match terminal::is_terminal() {
+        true => terminal::width(),
+        false => usize::MAX,
     }
 }
 

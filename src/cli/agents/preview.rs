@@ -39,7 +39,8 @@ pub fn lines(tool: &Value) -> Vec<String> {
     lines
 }
 
-fn diff(content: &Value) -> Vec<String> {
+/// The change of one file as a unified diff.
+pub fn diff(content: &Value) -> Vec<String> {
     let path = content["path"].as_str().unwrap_or("file");
     let old = content["oldText"].as_str().unwrap_or_default();
     let new = content["newText"].as_str().unwrap_or_default();
