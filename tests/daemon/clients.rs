@@ -1,20 +1,17 @@
 //! The built-in clients of the daemon: `sessions` and `workspace` (A46-REF-04, 05, A46-MODEL-12,
 //! A46-SSE-05, A46-PROJ-09, A46-SEC-05, A46-COMPAT-01).
 
-use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Output, Stdio};
-use std::ptr::{null, null_mut};
 
 use super::served::{Served, command, eventually, work};
+use super::terminal::Terminal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-fn run(dir: &Path, args: &[&str]) -> Output {
+pub fn run(dir: &Path, args: &[&str]) -> Output {
     command(dir)
         .args(args)
         .stdin(Stdio::null())
@@ -23,12 +20,12 @@ fn run(dir: &Path, args: &[&str]) -> Output {
 }
 
 #[track_caller]
-fn said(ran: &Output, code: i32) -> String {
+pub fn said(ran: &Output, code: i32) -> String {
     assert_eq!(ran.status.code(), Some(code), "{ran:?}");
     String::from_utf8(ran.stdout.clone()).expect("UTF-8")
 }
 
-fn events(text: &str) -> Vec<Value> {
+pub fn events(text: &str) -> Vec<Value> {
     let schema = agentproto_schema();
     let all: Vec<Value> = text
         .lines()
@@ -220,74 +217,6 @@ fn attach_in_machine_mode_prints_every_event() {
     let whole = host.get(&format!("/sessions/{id}/events")).json();
     assert_eq!(got.len(), whole["events"].as_array().expect("a list").len());
     assert!(got.iter().any(|e| e["data"]["line"] == "You said: hello"));
-}
-
-/// A child process on its own pseudo-terminal.
-struct Terminal {
-    child: Child,
-    screen: File,
-    seen: String,
-}
-
-impl Terminal {
-    fn new(dir: &Path, args: &[&str]) -> Terminal {
-        let (mut master, mut slave) = (-1, -1);
-        // SAFETY: both pointers are valid for writes, and the other arguments may be null.
-        let made = unsafe { libc::openpty(&mut master, &mut slave, null_mut(), null(), null()) };
-        assert_eq!(made, 0, "a terminal");
-        // SAFETY: the descriptors are open, and nothing else owns them.
-        let (master, slave) =
-            unsafe { (OwnedFd::from_raw_fd(master), OwnedFd::from_raw_fd(slave)) };
-        let mut command = command(dir);
-        command.args(args).env("TERM", "xterm");
-        command.stdin(slave.try_clone().expect("a copy"));
-        command
-            .stdout(slave.try_clone().expect("a copy"))
-            .stderr(slave);
-        // SAFETY: only async-signal-safe system calls between fork and exec.
-        unsafe {
-            libc::fcntl(master.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC);
-            command.pre_exec(|| {
-                libc::setsid();
-                libc::ioctl(0, libc::TIOCSCTTY as _, 0);
-                Ok(())
-            });
-        }
-        Terminal {
-            child: command.spawn().expect("started"),
-            screen: File::from(master),
-            seen: String::new(),
-        }
-    }
-
-    fn types(&mut self, text: &str) {
-        self.screen.write_all(text.as_bytes()).expect("typed");
-    }
-
-    /// Reads until `wanted` appears. Returns the text up to it.
-    #[track_caller]
-    fn until(&mut self, wanted: &str) -> String {
-        let mut bytes = [0; 1024];
-        while !self.seen.contains(wanted) {
-            let read = self.screen.read(&mut bytes).unwrap_or(0);
-            assert!(
-                read > 0,
-                "the program ended before printing {wanted:?}: {}",
-                self.seen
-            );
-            self.seen += &String::from_utf8_lossy(&bytes[..read]);
-        }
-        let at = self.seen.find(wanted).expect("there") + wanted.len();
-        let rest = self.seen.split_off(at);
-        std::mem::replace(&mut self.seen, rest)
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 // A46-PROJ-03 to 09: a user at a terminal. Ctrl-C ends the turn, not the session. Ctrl-D detaches.
