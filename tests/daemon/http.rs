@@ -507,6 +507,8 @@ fn responses_match_the_openapi_document() {
     );
     let gone = host.delete(&format!("/sessions/{id}"));
     judge.hold("delete", "/sessions/{id}", &gone, 200);
+    let issued = host.post("/login/codes", &json!({}));
+    judge.hold("post", "/login/codes", &issued, 201);
     let rotated = host.post("/token/rotate", &json!({}));
     judge.hold("post", "/token/rotate", &rotated, 200);
     // Every operation succeeded at least once. A successful login needs a link; another test covers
