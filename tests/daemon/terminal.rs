@@ -32,9 +32,8 @@ impl Terminal {
             ws_ypixel: 0,
         };
         // SAFETY: all pointers are valid, and the others may be null.
-        let made = unsafe {
-            libc::openpty(&mut master, &mut slave, null_mut(), null(), &raw const size)
-        };
+        let made =
+            unsafe { libc::openpty(&mut master, &mut slave, null_mut(), null(), &raw const size) };
         assert_eq!(made, 0, "a terminal");
         // SAFETY: the descriptors are open, and nothing else owns them.
         let (master, slave) =

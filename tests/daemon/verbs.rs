@@ -26,7 +26,10 @@ fn refused(ran: &Output, code: i32) -> String {
 fn start(dir: &Path, args: &[&str]) -> String {
     let cwd = work(dir);
     let cwd = ["--cwd", cwd.to_str().expect("text")];
-    let ran = run(dir, &[&["sessions", "start", "mock-acp"], &cwd[..], args].concat());
+    let ran = run(
+        dir,
+        &[&["sessions", "start", "mock-acp"], &cwd[..], args].concat(),
+    );
     let out = said(&ran, 0);
     let id = out.strip_suffix('\n').expect("one line").to_owned();
     assert!(id.starts_with("ses_") && !id.contains('\n'), "{out}");
@@ -42,7 +45,10 @@ fn asking(host: &Served) -> String {
     let dir = host.dir.path();
     let id = start(dir, &["--prompt", "ask for permission"]);
     let listed = run(dir, &["sessions", "answer", &id, "--wait", "-o", "json"]);
-    assert_eq!(json_of(&listed)["questions"].as_array().map(Vec::len), Some(1));
+    assert_eq!(
+        json_of(&listed)["questions"].as_array().map(Vec::len),
+        Some(1)
+    );
     id
 }
 
@@ -51,7 +57,14 @@ fn a_session_is_started_prompted_and_ended() {
     let host = Served::new();
     let dir = host.dir.path();
     std::fs::create_dir(work(dir).join("below")).expect("made");
-    let args = ["--label", "first", "--mode", "careful", "--option", "loud=true"];
+    let args = [
+        "--label",
+        "first",
+        "--mode",
+        "careful",
+        "--option",
+        "loud=true",
+    ];
     let id = start(dir, &[&args[..], &["--option", "patience=7"]].concat());
     let session = host.get(&format!("/sessions/{id}")).json();
     assert_eq!(session["label"], "first");
@@ -63,18 +76,25 @@ fn a_session_is_started_prompted_and_ended() {
     }
     // The prompt from a pipe, and a relative directory.
     let mut piped = command(dir)
-        .args(["sessions", "start", "mock-acp", "--cwd", "below", "--wait", "-p", "-"])
+        .args([
+            "sessions", "start", "mock-acp", "--cwd", "below", "--wait", "-p", "-",
+        ])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .expect("started");
     let mut input = piped.stdin.take().expect("piped");
-    input.write_all("from a\npipe ✓".as_bytes()).expect("written");
+    input
+        .write_all("from a\npipe ✓".as_bytes())
+        .expect("written");
     drop(input);
     let ran = piped.wait_with_output().expect("ended");
     assert_eq!(said(&ran, 0), "You said: from a\npipe ✓\n");
-    let other = String::from_utf8(ran.stderr).expect("UTF-8").trim().to_owned();
+    let other = String::from_utf8(ran.stderr)
+        .expect("UTF-8")
+        .trim()
+        .to_owned();
     let session = host.get(&format!("/sessions/{other}")).json();
     assert_eq!(session["cwd"], json!(work(dir).join("below")));
 
@@ -83,7 +103,10 @@ fn a_session_is_started_prompted_and_ended() {
     let again = said(&run(dir, &["sessions", "kill", &id]), 0);
     assert!(again.contains("already ended (killed)"), "{again}");
     let err = refused(&prompt(dir, &id, &["x"]), 69);
-    assert!(err.contains("session_ended") && err.contains("sessions start"), "{err}");
+    assert!(
+        err.contains("session_ended") && err.contains("sessions start"),
+        "{err}"
+    );
 }
 
 #[test]
@@ -96,28 +119,64 @@ fn mistakes_are_reported_before_anything_is_started() {
         (&["start", "mock-acpp"][..], 66, "did you mean `mock-acp`?"),
         (&["start", "nope"], 66, "unknown adapter `nope`"),
         (&["start", "mock-acp", "--mode", "odd"], 64, "mode_unknown"),
-        (&["start", "mock-acp", "--option", "odd=1"], 64, "option_unknown"),
+        (
+            &["start", "mock-acp", "--option", "odd=1"],
+            64,
+            "option_unknown",
+        ),
         (&["start", "mock-acp", "--option", "odd"], 64, "ID=VALUE"),
-        (&["start", "mock-acp", "--cwd", "nowhere"], 66, "working directory"),
+        (
+            &["start", "mock-acp", "--cwd", "nowhere"],
+            66,
+            "working directory",
+        ),
         (&["start", "mock-acp", "--wait"], 64, "--prompt"),
-        (&["start", "mock-acp", "--permissions", "maybe"], 64, "ask, allow, deny"),
+        (
+            &["start", "mock-acp", "--permissions", "maybe"],
+            64,
+            "ask, allow, deny",
+        ),
         (&["start", "mock-acp", "-p", " "], 64, "empty"),
-        (&["start", "mock-acp", "--attach", "-o", "jsonl"], 64, "--attach"),
+        (
+            &["start", "mock-acp", "--attach", "-o", "jsonl"],
+            64,
+            "--attach",
+        ),
         (&["prompt", "odd", "x"], 66, "unknown session `odd`"),
         (&["prompt", &id], 64, "<TEXT>"),
         (&["prompt", &id, ""], 64, "empty"),
-        (&["prompt", &id, "x", "--wait", "--no-wait"], 64, "cannot be used with"),
+        (
+            &["prompt", &id, "x", "--wait", "--no-wait"],
+            64,
+            "cannot be used with",
+        ),
         (&["answer", &id, "--cancel"], 66, "no open question"),
         (&["answer", &id, "--content", "{"], 64, "invalid JSON"),
-        (&["answer", &id, "--option", "a", "--cancel"], 64, "cannot be used with"),
+        (
+            &["answer", &id, "--option", "a", "--cancel"],
+            64,
+            "cannot be used with",
+        ),
         (&["interrupt", "odd"], 66, "unknown session"),
         (&["kill", &id, "odd"], 66, "unknown session"),
         (&["kill"], 64, "<ID>"),
         (&["forget", &id], 64, "confirmation_required"),
-        (&["forget", &id, "--yes", "--confirm-count", "2"], 65, "1 item"),
+        (
+            &["forget", &id, "--yes", "--confirm-count", "2"],
+            65,
+            "1 item",
+        ),
         (&["export", "odd"], 66, "unknown session"),
-        (&["export", &id, "--output-file", "/nowhere/at/all"], 73, "/nowhere/at/all"),
-        (&["export", &id, "--format", "json", "-o", "jsonl"], 64, "--output-file"),
+        (
+            &["export", &id, "--output-file", "/nowhere/at/all"],
+            73,
+            "/nowhere/at/all",
+        ),
+        (
+            &["export", &id, "--format", "json", "-o", "jsonl"],
+            64,
+            "--output-file",
+        ),
         (&["--json", "kill", &id], 64, "--json"),
         (&["--open", "--watch"], 64, "cannot be used with"),
     ] {
@@ -136,15 +195,28 @@ fn mistakes_are_reported_before_anything_is_started() {
     let sessions = host.get("/sessions").json();
     let all = sessions["sessions"].as_array().expect("a list");
     assert_eq!(all.len(), 2, "nothing was started: {sessions}");
-    assert!(all.iter().all(|s| s["turns"] == 0 && s["busy"] == false), "{sessions}");
+    assert!(
+        all.iter().all(|s| s["turns"] == 0 && s["busy"] == false),
+        "{sessions}"
+    );
     // Another machine has other directories.
     let runtime = host.home().join("runtime.json");
     let url = format!("http://{}", host.address);
-    let remote = ["--url", &url, "--token-file", runtime.to_str().expect("text")];
+    let remote = [
+        "--url",
+        &url,
+        "--token-file",
+        runtime.to_str().expect("text"),
+    ];
     let args = [&["start", "mock-acp", "--cwd", "below"], &remote[..]].concat();
     assert!(refused(&verbs(&args), 64).contains("is relative"));
     let (_, _, dir) = host.stop();
-    for args in [&["start", "x"][..], &["prompt", "x", "y"], &["kill", "x"], &["--open"]] {
+    for args in [
+        &["start", "x"][..],
+        &["prompt", "x", "y"],
+        &["kill", "x"],
+        &["--open"],
+    ] {
         let ran = run(dir.path(), &[&["sessions"], args].concat());
         assert!(refused(&ran, 69).contains("no_host"), "{args:?}");
     }
@@ -173,9 +245,17 @@ fn a_busy_session_refuses_a_prompt_or_queues_it() {
     let interrupted = run(dir, &["sessions", "interrupt", &id, "-o", "json"]);
     let interrupted = json_of(&interrupted);
     assert_eq!(interrupted["action"], "interrupted");
-    assert_eq!((&interrupted["changed"], &interrupted["id"]), (&json!(true), &json!(id)));
+    assert_eq!(
+        (&interrupted["changed"], &interrupted["id"]),
+        (&json!(true), &json!(id))
+    );
     let mut text = String::new();
-    queued.stdout.take().expect("piped").read_to_string(&mut text).expect("UTF-8");
+    queued
+        .stdout
+        .take()
+        .expect("piped")
+        .read_to_string(&mut text)
+        .expect("UTF-8");
     assert_eq!(queued.wait().expect("ended").code(), Some(0));
     assert_eq!(text, "You said: after that\n");
     let idle = said(&run(dir, &["sessions", "interrupt", &id]), 0);
@@ -200,10 +280,19 @@ fn a_signal_interrupts_the_turn_that_is_waited_for() {
         unsafe { libc::kill(waiting.id().cast_signed(), signal) };
         let ran = waiting.wait_with_output().expect("ended");
         let all = events(&said(&ran, code));
-        let end = all.iter().find(|event| event["type"] == "turn-end").expect("an end");
-        assert_eq!((&end["reason"], &end["id"]), (&json!("cancelled"), &json!(id)));
+        let end = all
+            .iter()
+            .find(|event| event["type"] == "turn-end")
+            .expect("an end");
+        assert_eq!(
+            (&end["reason"], &end["id"]),
+            (&json!("cancelled"), &json!(id))
+        );
         assert_eq!(all.last().expect("a summary")["reason"], "interrupted");
-        assert_eq!(host.get(&format!("/sessions/{id}")).json()["status"], "running");
+        assert_eq!(
+            host.get(&format!("/sessions/{id}")).json()["status"],
+            "running"
+        );
     }
 }
 
@@ -217,17 +306,45 @@ fn an_answer_that_fails_has_the_exit_code_of_run() {
     let ran = prompt(dir, &id, &["x", "-o", "json"]);
     assert_eq!(ran.status.code(), Some(1), "{ran:?}");
     let document: Value = serde_json::from_slice(&ran.stdout).expect("JSON");
-    assert_eq!((&document["id"], &document["code"]), (&json!(id), &json!("turn_failed")));
+    assert_eq!(
+        (&document["id"], &document["code"]),
+        (&json!(id), &json!("turn_failed"))
+    );
     let crashed = start(dir, &["--option", "scenario=crash"]);
     let ran = prompt(dir, &crashed, &["x", "-o", "jsonl"]);
     let all = events(&said(&ran, 69));
-    assert!(all.iter().any(|event| event["code"] == "AGENT_EXITED"), "{all:?}");
+    assert!(
+        all.iter().any(|event| event["code"] == "AGENT_EXITED"),
+        "{all:?}"
+    );
     assert_eq!(all.last().expect("a summary")["ok"], false);
     // It cannot even start.
-    let ran = run(dir, &["sessions", "start", "mock-acp", "--option", "scenario=exit-at-once", "-p", "x", "--wait"]);
+    let ran = run(
+        dir,
+        &[
+            "sessions",
+            "start",
+            "mock-acp",
+            "--option",
+            "scenario=exit-at-once",
+            "-p",
+            "x",
+            "--wait",
+        ],
+    );
     assert_eq!(ran.status.code(), Some(69), "{ran:?}");
     let err = String::from_utf8_lossy(&ran.stderr).into_owned();
     assert!(err.contains("exited"), "{err}");
+}
+
+/// A call is known to people by the name of its tool, not by its id.
+#[test]
+fn a_failed_tool_is_named() {
+    let host = Served::new();
+    let args = ["run", "mock-acp", "--prompt", "ask for permission"];
+    let ran = run(host.dir.path(), &args);
+    let err = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert!(err.contains("tool failed: Edit the notes"), "{err}");
 }
 
 #[test]
@@ -237,18 +354,34 @@ fn questions_are_listed_and_answered() {
     let id = asking(&host);
     let answer = |args: &[&str]| run(dir, &[&["sessions", "answer", &id], args].concat());
     let text = said(&answer(&[]), 0);
-    for part in ["permission-1: ", "  tool: Edit the notes\n", "  --option allow-once  Allow\n"] {
+    for part in [
+        "permission-1: ",
+        "  tool: Edit the notes\n",
+        "  --option allow-once  Allow\n",
+    ] {
         assert!(text.contains(part), "{text}");
     }
     let listed = events(&said(&answer(&["-o", "jsonl"]), 0));
-    assert_eq!((&listed[1]["type"], &listed[1]["id"]), (&json!("agent-prompt"), &json!("permission-1")));
+    assert_eq!(
+        (&listed[1]["type"], &listed[1]["id"]),
+        (&json!("agent-prompt"), &json!("permission-1"))
+    );
     let err = refused(&answer(&["--option", "1"]), 64);
-    assert!(err.contains("`allow-once`"), "only ids, because an agent chooses them: {err}");
+    assert!(
+        err.contains("`allow-once`"),
+        "only ids, because an agent chooses them: {err}"
+    );
     let err = refused(&answer(&["odd", "--cancel"]), 66);
     assert!(err.contains(&format!("sessions answer {id}")), "{err}");
-    let done = events(&said(&answer(&["permission", "--option", "allow-once", "-o", "jsonl"]), 0));
+    let done = events(&said(
+        &answer(&["permission", "--option", "allow-once", "-o", "jsonl"]),
+        0,
+    ));
     assert_eq!(done[1]["action"], "answered");
-    assert_eq!((&done[1]["id"], &done[1]["question"]), (&json!(id), &json!("permission-1")));
+    assert_eq!(
+        (&done[1]["id"], &done[1]["question"]),
+        (&json!(id), &json!("permission-1"))
+    );
     let idle = || host.get(&format!("/sessions/{id}")).json()["busy"] == false;
     eventually("the turn has ended", idle);
     assert!(host.lines(&id).iter().any(|line| line == "You allowed it."));
@@ -262,23 +395,37 @@ fn questions_are_listed_and_answered() {
     let id = start(dir, &["--option", "scenario=elicitation", "-p", "ask"]);
     let answer = |args: &[&str]| run(dir, &[&["sessions", "answer", &id], args].concat());
     let text = said(&answer(&["--wait"]), 0);
-    assert!(text.contains("  --content JSON with the schema {"), "{text}");
+    assert!(
+        text.contains("  --content JSON with the schema {"),
+        "{text}"
+    );
     let err = refused(&answer(&["--content", r#"{"number":"x"}"#]), 64);
     assert!(err.contains("answer_invalid"), "{err}");
     said(&answer(&["--content", r#"{"color":"red","number":3}"#]), 0);
     let idle = || host.get(&format!("/sessions/{id}")).json()["busy"] == false;
     eventually("the turn has ended", idle);
-    assert!(host.lines(&id).iter().any(|line| line == "3 in red."), "{:?}", host.lines(&id));
+    assert!(
+        host.lines(&id).iter().any(|line| line == "3 in red."),
+        "{:?}",
+        host.lines(&id)
+    );
 }
 
-/// Somebody else has to answer, and is told how.
+/// Another client has to answer. A warning names the command for it.
 #[test]
 fn a_question_while_waiting_names_the_command_for_the_answer() {
     let host = Served::new();
     let dir = host.dir.path();
     let id = start(dir, &[]);
     let waiting = command(dir)
-        .args(["sessions", "prompt", &id, "ask for permission", "-o", "jsonl"])
+        .args([
+            "sessions",
+            "prompt",
+            &id,
+            "ask for permission",
+            "-o",
+            "jsonl",
+        ])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
@@ -286,12 +433,23 @@ fn a_question_while_waiting_names_the_command_for_the_answer() {
     said(&run(dir, &["sessions", "answer", &id, "--wait"]), 0);
     let asked = || host.get(&format!("/sessions/{id}")).json()["pendingPermissions"].is_array();
     eventually("the agent asks", asked);
-    said(&run(dir, &["sessions", "answer", &id, "--option", "reject-once"]), 0);
+    said(
+        &run(dir, &["sessions", "answer", &id, "--option", "reject-once"]),
+        0,
+    );
     let all = events(&said(&waiting.wait_with_output().expect("ended"), 0));
     let questions: Vec<&Value> = all.iter().filter(|e| e["type"] == "agent-prompt").collect();
     assert_eq!(questions.len(), 1, "{all:?}");
-    let warning = all.iter().find(|e| e["type"] == "aoi:warning").expect("a warning");
-    assert!(warning["message"].as_str().expect("text").contains(&format!("sessions answer {id}")));
+    let warning = all
+        .iter()
+        .find(|e| e["type"] == "aoi:warning")
+        .expect("a warning");
+    assert!(
+        warning["message"]
+            .as_str()
+            .expect("text")
+            .contains(&format!("sessions answer {id}"))
+    );
 }
 
 #[test]
@@ -300,21 +458,44 @@ fn sessions_are_forgotten_after_a_confirmation() {
     let dir = host.dir.path();
     let (a, b) = (start(dir, &["--label", "a"]), start(dir, &[]));
     let forget = |args: &[&str]| run(dir, &[&["sessions", "forget"], args].concat());
-    let count = || host.get("/sessions").json()["sessions"].as_array().map(Vec::len);
+    let count = || {
+        host.get("/sessions").json()["sessions"]
+            .as_array()
+            .map(Vec::len)
+    };
     refused(&forget(&[&a, &b]), 64);
     let err = events(&said(&forget(&[&a, "-o", "jsonl"]), 64));
     assert_eq!(err[1]["code"], "CONFIRMATION_REQUIRED");
     let plan = events(&said(&forget(&[&a, &b, "--dry-run", "-o", "jsonl"]), 0));
-    let targets: Vec<&Value> = plan.iter().filter(|e| e["type"] == "aoi:plan").map(|e| &e["target"]).collect();
+    let targets: Vec<&Value> = plan
+        .iter()
+        .filter(|e| e["type"] == "aoi:plan")
+        .map(|e| &e["target"])
+        .collect();
     assert_eq!(targets, [&json!(a), &json!(b)]);
     let plan = said(&run(dir, &["sessions", "kill", &a, "--dry-run"]), 0);
     assert_eq!(plan, format!("would kill {a} (a)\n"));
     assert_eq!(count(), Some(2), "a dry run changes nothing");
-    assert_eq!(host.get(&format!("/sessions/{a}")).json()["status"], "running");
-    let gone = json_of(&forget(&[&a, &b, "--confirm", "--confirm-count", "2", "-o", "json"]));
+    assert_eq!(
+        host.get(&format!("/sessions/{a}")).json()["status"],
+        "running"
+    );
+    let gone = json_of(&forget(&[
+        &a,
+        &b,
+        "--confirm",
+        "--confirm-count",
+        "2",
+        "-o",
+        "json",
+    ]));
     let gone = gone["sessions"].as_array().expect("a list");
     assert_eq!(gone.len(), 2);
-    assert!(gone.iter().all(|s| s["action"] == "forgotten" && s["changed"] == true), "{gone:?}");
+    assert!(
+        gone.iter()
+            .all(|s| s["action"] == "forgotten" && s["changed"] == true),
+        "{gone:?}"
+    );
     assert_eq!(count(), Some(0));
     refused(&forget(&[&a, "--yes"]), 66);
 }
@@ -324,12 +505,27 @@ fn sessions_are_forgotten_after_a_confirmation() {
 fn the_same_key_starts_one_session() {
     let host = Served::new();
     let dir = host.dir.path();
-    let args = ["sessions", "start", "mock-acp", "--cwd", ".", "--idempotency-key", "k", "-o", "jsonl"];
+    let args = [
+        "sessions",
+        "start",
+        "mock-acp",
+        "--cwd",
+        ".",
+        "--idempotency-key",
+        "k",
+        "-o",
+        "jsonl",
+    ];
     let first = events(&said(&run(dir, &args), 0));
     let again = events(&said(&run(dir, &args), 0));
     assert_eq!(first[1], again[1]);
     assert_eq!(again.last().expect("a summary")["replayed"], true);
-    assert_eq!(host.get("/sessions").json()["sessions"].as_array().map(Vec::len), Some(1));
+    assert_eq!(
+        host.get("/sessions").json()["sessions"]
+            .as_array()
+            .map(Vec::len),
+        Some(1)
+    );
 }
 
 #[test]
@@ -337,7 +533,10 @@ fn the_whole_history_is_exported() {
     let host = Served::new();
     let dir = host.dir.path();
     let id = asking(&host);
-    said(&run(dir, &["sessions", "answer", &id, "--option", "allow-once"]), 0);
+    said(
+        &run(dir, &["sessions", "answer", &id, "--option", "allow-once"]),
+        0,
+    );
     let idle = || host.get(&format!("/sessions/{id}")).json()["busy"] == false;
     eventually("the turn has ended", idle);
     // More than one page.
@@ -361,13 +560,18 @@ fn the_whole_history_is_exported() {
         assert!(text.contains(part), "{part} is not in {text}");
     }
     assert_eq!(text.matches("\n## Turn ").count(), 61);
-    let whole = host.get(&format!("/sessions/{id}/events?limit=1000")).json();
+    let whole = host
+        .get(&format!("/sessions/{id}/events?limit=1000"))
+        .json();
     let document = json_of(&export(&["--format", "json"]));
     assert_eq!(document["events"], whole["events"]);
     assert_eq!(document["session"]["id"], id);
     assert_eq!(json_of(&export(&["-o", "json"])), document);
     let lines = said(&export(&["--format", "jsonl"]), 0);
-    let lines: Vec<Value> = lines.lines().map(|l| serde_json::from_str(l).expect("JSON")).collect();
+    let lines: Vec<Value> = lines
+        .lines()
+        .map(|l| serde_json::from_str(l).expect("JSON"))
+        .collect();
     assert_eq!(json!(lines), whole["events"]);
     let all = events(&said(&export(&["-o", "jsonl"]), 0));
     let streamed = all.iter().filter(|event| event["type"] == "session-event");
@@ -375,10 +579,18 @@ fn the_whole_history_is_exported() {
     let file = work(dir).join("history.md");
     let args = ["--output-file", file.to_str().expect("text")];
     let wrote = said(&export(&args), 0);
-    assert!(wrote.starts_with(&format!("wrote {} events to ", lines.len())), "{wrote}");
+    assert!(
+        wrote.starts_with(&format!("wrote {} events to ", lines.len())),
+        "{wrote}"
+    );
     assert_eq!(std::fs::read_to_string(&file).expect("written"), text);
-    let wrote = json_of(&export(&[&args[..], &["--format", "jsonl", "-o", "json"]].concat()));
-    assert_eq!((&wrote["events"], &wrote["gaps"]), (&json!(lines.len()), &json!(0)));
+    let wrote = json_of(&export(
+        &[&args[..], &["--format", "jsonl", "-o", "json"]].concat(),
+    ));
+    assert_eq!(
+        (&wrote["events"], &wrote["gaps"]),
+        (&json!(lines.len()), &json!(0))
+    );
 }
 
 /// A scenario whose every text is hostile.
@@ -401,7 +613,10 @@ fn escape_sequences_of_agents_are_not_printed() {
     let host = Served::new();
     let dir = host.dir.path();
     let scenario = format!("scenario={}", hostile_scenario(dir));
-    let id = start(dir, &["--label", HOSTILE, "--option", &scenario, "-p", HOSTILE]);
+    let id = start(
+        dir,
+        &["--label", HOSTILE, "--option", &scenario, "-p", HOSTILE],
+    );
     let mut seen = Vec::new();
     let mut print = |args: &[&str]| {
         let ran = run(dir, &[&["sessions"], args].concat());
@@ -430,8 +645,14 @@ fn escape_sequences_of_agents_are_not_printed() {
         assert!(!hidden, "{args}: {text:?}");
     }
     for args in ["answer", "export", "kill", "prompt"] {
-        let shown = seen.iter().find(|(name, _)| name.starts_with(args)).expect("one");
-        assert!(shown.1.contains("[2J"), "the text itself is shown: {shown:?}");
+        let shown = seen
+            .iter()
+            .find(|(name, _)| name.starts_with(args))
+            .expect("one");
+        assert!(
+            shown.1.contains("[2J"),
+            "the text itself is shown: {shown:?}"
+        );
     }
 }
 
@@ -442,19 +663,32 @@ fn a_link_signs_in_once() {
     let dir = host.dir.path();
     let ran = run(dir, &["sessions", "--open"]);
     let link = said(&ran, 0);
-    let code = link.trim_end().strip_prefix(&format!("http://{}/#code=", host.address));
+    let code = link
+        .trim_end()
+        .strip_prefix(&format!("http://{}/#code=", host.address));
     let code = code.unwrap_or_else(|| panic!("{link}")).to_owned();
     let login = |code: &str| {
         let body = json!({ "code": code }).to_string();
-        host.ask("POST", "/login", "Content-Type: application/json\r\n", &body)
+        host.ask(
+            "POST",
+            "/login",
+            "Content-Type: application/json\r\n",
+            &body,
+        )
     };
     let signed_in = login(&code);
-    assert_eq!((signed_in.status, &signed_in.json()["token"]), (200, &json!(host.token)));
+    assert_eq!(
+        (signed_in.status, &signed_in.json()["token"]),
+        (200, &json!(host.token))
+    );
     let again = login(&code);
     assert_eq!(again.status, 401);
     assert!(again.text.contains("sessions --open"), "{}", again.text);
     let all = events(&said(&run(dir, &["sessions", "--open", "-o", "jsonl"]), 0));
-    assert_eq!((&all[1]["type"], &all[1]["expiresInMs"]), (&json!("sign-in-link"), &json!(300_000)));
+    assert_eq!(
+        (&all[1]["type"], &all[1]["expiresInMs"]),
+        (&json!("sign-in-link"), &json!(300_000))
+    );
     let document = json_of(&run(dir, &["sessions", "--open", "-o", "json"]));
     assert_ne!(document["link"], all[1]["link"]);
     // Only with the token.

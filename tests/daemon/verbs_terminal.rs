@@ -68,7 +68,11 @@ fn an_unknown_word_is_not_an_answer() {
         person.until("Your choice");
         person.types("1\n");
         person.until("You allowed it.");
-        assert_eq!(person.child.wait().expect("ended").code(), Some(0), "{args:?}");
+        assert_eq!(
+            person.child.wait().expect("ended").code(),
+            Some(0),
+            "{args:?}"
+        );
     }
 }
 
@@ -84,7 +88,11 @@ fn a_live_session_is_forgotten_after_a_yes() {
         person.until("Kill and forget? [y/N]: ");
         person.types(answer);
         person.until("nothing was changed");
-        assert_eq!(person.child.wait().expect("ended").code(), Some(1), "{answer:?}");
+        assert_eq!(
+            person.child.wait().expect("ended").code(),
+            Some(1),
+            "{answer:?}"
+        );
     }
     let mut person = forget();
     person.until("[y/N]: ");
@@ -104,7 +112,9 @@ fn a_live_session_is_forgotten_after_a_yes() {
 #[test]
 fn a_new_session_is_attached_to() {
     let host = Served::new();
-    let args = ["sessions", "start", "mock-acp", "--cwd", ".", "--attach", "-p", "hello"];
+    let args = [
+        "sessions", "start", "mock-acp", "--cwd", ".", "--attach", "-p", "hello",
+    ];
     let mut person = Terminal::new(host.dir.path(), &args);
     person.until("Ctrl-D detaches");
     person.until("You said: hello");
@@ -122,7 +132,10 @@ fn labels_are_visible_and_q_leaves() {
     let label = "review the 日本語 parser";
     let cwd = work(dir);
     let body = json!({ "adapter": "mock-acp", "cwd": cwd, "label": label });
-    let id = host.post("/sessions/agent", &body).json()["id"].as_str().expect("an id").to_owned();
+    let id = host.post("/sessions/agent", &body).json()["id"]
+        .as_str()
+        .expect("an id")
+        .to_owned();
     let mut person = Terminal::sized(dir, &["sessions", "--watch"], 80);
     let table = person.until(label);
     assert!(table.contains(&id[..10]) && !table.contains(&id), "{table}");

@@ -249,7 +249,7 @@ fn error_response(status: u16, body: &Value) -> Failure {
         401 | 403 => exit::NO_PERMISSION,
         404 => exit::NO_INPUT,
         409 | 429 | 503 => exit::TEMPORARY,
-        422 => exit::DATA,
+        413 | 422 => exit::DATA,
         _ => exit::UNAVAILABLE,
     };
     let mut failure = Failure::new(code, message);

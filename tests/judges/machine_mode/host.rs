@@ -151,9 +151,14 @@ impl Host {
     pub fn probe_file(&self, text: &str) -> String {
         let token = self.token_file();
         let token = token.display();
-        let (before, after) = text.split_once("leave_out: ").expect("commands to leave out");
+        let (before, after) = text
+            .split_once("leave_out: ")
+            .expect("commands to leave out");
         let (_, after) = after.split_once('\n').expect("a line");
-        let env = format!("env:\n  SESSIONS_URL: \"{}\"\n  SESSIONS_TOKEN: \"{token}\"\n", self.url);
+        let env = format!(
+            "env:\n  SESSIONS_URL: \"{}\"\n  SESSIONS_TOKEN: \"{token}\"\n",
+            self.url
+        );
         let host = format!("--url, \"{}\", --token-file, \"{token}\"", self.url);
         let dir = self.dir.path().display().to_string();
         let commands = COMMANDS.replace("HOST", &host).replace("DIR", &dir);

@@ -14,8 +14,8 @@ use serde_json::value::RawValue;
 use super::response::{internal, json, ok};
 use super::tickets::{LINK_LIFETIME, Purpose, STREAM_LIFETIME};
 use super::types::{
-    ActionResult, Adapters, Event, Events, Health, InterruptResult, Login, LoginCode, PermissionAnswer,
-    PromptRequest, Rotation, SessionList, Ticket, Token,
+    ActionResult, Adapters, Event, Events, Health, InterruptResult, Login, LoginCode,
+    PermissionAnswer, PromptRequest, Rotation, SessionList, Ticket, Token,
 };
 use super::{AppState, body, openapi, page, sse};
 use crate::error::ApiError;

@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 use std::io::Write;
 
-use serde_json::{Map, Value};
 use agentproto_runtime::arm::permissions::Answer;
 use agentproto_runtime::forms::{self, FieldKind, FormField};
 use agentproto_runtime::{Choice, StreamEvent};
 use agentproto_text::escape_line;
+use serde_json::{Map, Value};
 
 /// Questions that wait until the previous one is answered.
 #[derive(Default)]
@@ -112,7 +112,10 @@ pub struct Name<'a> {
 pub fn choice(line: &str, options: &[Name]) -> Option<usize> {
     let text = line.trim();
     let only = |is_meant: &dyn Fn(&Name) -> bool| {
-        let mut meant = options.iter().enumerate().filter(|(_, name)| is_meant(name));
+        let mut meant = options
+            .iter()
+            .enumerate()
+            .filter(|(_, name)| is_meant(name));
         match (meant.next(), meant.next()) {
             (Some((index, _)), None) => Some(index),
             _ => None,
@@ -266,7 +269,10 @@ mod tests {
         // Anything else is asked again.
         assert_eq!(chosen(&["0", "3", "sure", "-1", "1"]), answered("2"));
         assert_eq!(chosen(&["x"; 5]), answered("no"));
-        assert_eq!(chosen(&["x", "x", "x", "x", "x", "1"]), ("no".to_owned(), 1));
+        assert_eq!(
+            chosen(&["x", "x", "x", "x", "x", "1"]),
+            ("no".to_owned(), 1)
+        );
         assert!(matches!(choose(&[], |_| None), Answer::Declined));
     }
 

@@ -88,7 +88,10 @@ pub fn run(args: &AnswerQuestion, out: &mut dyn Write) -> Outcome {
             });
         }
     }
-    let path = find::path(&id, &format!("/permissions/{}", percent_encode(&question_id)));
+    let path = find::path(
+        &id,
+        &format!("/permissions/{}", percent_encode(&question_id)),
+    );
     find::request(&client, move |client| client.post(&path, &answer))?;
     let mut record = find::record(&client, &id)?;
     record["question"] = question_id.as_str().into();
@@ -103,7 +106,9 @@ pub fn run(args: &AnswerQuestion, out: &mut dyn Write) -> Outcome {
 }
 
 fn open(session: &Value) -> &[Value] {
-    session["pendingPermissions"].as_array().map_or(&[], Vec::as_slice)
+    session["pendingPermissions"]
+        .as_array()
+        .map_or(&[], Vec::as_slice)
 }
 
 /// The question to answer: the only one, or the one that the user names.
@@ -114,7 +119,9 @@ fn named<'s>(session: &'s Value, name: Option<&str>) -> Result<&'s Value, Failur
     let unknown = |what: String| {
         Failure::new(exit::NO_INPUT, what)
             .typed("permission_not_found")
-            .hint(format!("`agentproto sessions answer {id}` lists the open questions"))
+            .hint(format!(
+                "`agentproto sessions answer {id}` lists the open questions"
+            ))
     };
     let Some(name) = name else {
         return match open {
@@ -140,7 +147,9 @@ fn named<'s>(session: &'s Value, name: Option<&str>) -> Result<&'s Value, Failur
                 .typed("question_ambiguous")
                 .hint(format!("name one of them: {}", one_of(&ids))))
         }
-        _ => Err(unknown(format!("session `{id}` has no open question `{name}`"))),
+        _ => Err(unknown(format!(
+            "session `{id}` has no open question `{name}`"
+        ))),
     }
 }
 
@@ -154,7 +163,9 @@ fn until_asked(client: &Client, id: &str) -> Result<(), Failure> {
             Ok(ClientEvent::Frame(frame))
                 if !matches!(frame.event.as_str(), "permission" | "status" | "end") => {}
             Ok(ClientEvent::Open | ClientEvent::Frame(_)) => {
-                let record = client.get(&find::path(id, "")).map_err(find::for_command_line)?;
+                let record = client
+                    .get(&find::path(id, ""))
+                    .map_err(find::for_command_line)?;
                 if !open(&record).is_empty() || record["busy"] != true {
                     break Ok(());
                 }
@@ -171,12 +182,7 @@ fn until_asked(client: &Client, id: &str) -> Result<(), Failure> {
     waited
 }
 
-fn list(
-    args: &AnswerQuestion,
-    session: &Value,
-    started: Instant,
-    out: &mut dyn Write,
-) -> Outcome {
+fn list(args: &AnswerQuestion, session: &Value, started: Instant, out: &mut dyn Write) -> Outcome {
     let questions = match &args.question {
         Some(_) => vec![named(session, args.question.as_deref())?.clone()],
         None => open(session).to_vec(),
@@ -214,7 +220,11 @@ fn list(
 /// A question as people see it: its id, message, tool call, options and schema.
 fn shown(question: &Value) -> String {
     let message = question["message"].as_str().unwrap_or_default();
-    let mut text = format!("{}: {}\n", escape_line(&id_of(question)), escape_line(message));
+    let mut text = format!(
+        "{}: {}\n",
+        escape_line(&id_of(question)),
+        escape_line(message)
+    );
     if let Some(name) = question["tool"]["name"].as_str() {
         text.push_str(&format!("  tool: {}\n", escape_line(name)));
     }
@@ -229,7 +239,10 @@ fn shown(question: &Value) -> String {
         ));
     }
     if let Some(schema) = question.get("schema") {
-        text.push_str(&format!("  --content JSON with the schema {}\n", escape_line(&schema.to_string())));
+        text.push_str(&format!(
+            "  --content JSON with the schema {}\n",
+            escape_line(&schema.to_string())
+        ));
     }
     text
 }

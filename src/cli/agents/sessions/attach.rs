@@ -387,7 +387,9 @@ impl Attached<'_> {
             && failure.code == exit::USAGE
         {
             // The answer does not match the form, and the question is still open.
-            return answered.map(drop).or_else(|failure| self.print_or_fail(failure));
+            return answered
+                .map(drop)
+                .or_else(|failure| self.print_or_fail(failure));
         }
         self.questions.retain(|q| q["id"] != asked["id"]);
         answered

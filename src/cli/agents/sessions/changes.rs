@@ -125,7 +125,10 @@ fn fields(change: &Change, dry_run: bool) -> Value {
 /// A plan must have a target. A session that is not started yet has no id.
 fn target(session: &Value) -> String {
     match id_of(session) {
-        id if id.is_empty() => session["adapterSlug"].as_str().unwrap_or("session").to_owned(),
+        id if id.is_empty() => session["adapterSlug"]
+            .as_str()
+            .unwrap_or("session")
+            .to_owned(),
         id => id,
     }
 }

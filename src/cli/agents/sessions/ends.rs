@@ -206,7 +206,7 @@ fn ask(alive: &[&Value]) -> Result<bool, Failure> {
 
 /// The id of a session, with its label.
 fn describe(session: &Value) -> String {
-    let id = id_of(session);
+    let id = escape_line(&id_of(session)).into_owned();
     match session["label"].as_str() {
         Some(label) => format!("{id} ({})", escape_line(label)),
         None => id,

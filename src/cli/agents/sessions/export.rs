@@ -74,7 +74,8 @@ pub fn run(args: &Export, out: &mut dyn Write) -> Outcome {
     };
     let cannot = |error: io::Error| {
         let what = format!("cannot write `{}`: {error}", file.display());
-        Failure::new(exit::CANT_CREATE, what).hint("`--output-file` must be a file that you can write")
+        Failure::new(exit::CANT_CREATE, what)
+            .hint("`--output-file` must be a file that you can write")
     };
     let mut writer = BufWriter::new(File::create(file).map_err(cannot)?);
     let counts = document(&session, std::mem::take(&mut pages), format, &mut writer)?;

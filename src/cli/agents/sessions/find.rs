@@ -89,7 +89,9 @@ pub fn for_command_line(mut failure: Failure) -> Failure {
     let hint = match failure.slug {
         Some("session_not_found") => "`agentproto sessions` lists all sessions",
         Some("permission_not_found") => "`agentproto sessions answer ID` lists the open questions",
-        Some("session_busy") => "wait for the end of its turn, or end it with `agentproto sessions interrupt ID`",
+        Some("session_busy") => {
+            "wait for the end of its turn, or end it with `agentproto sessions interrupt ID`"
+        }
         Some("session_ended") => {
             // A retry does not help.
             failure.code = exit::UNAVAILABLE;
@@ -107,14 +109,22 @@ mod tests {
 
     #[test]
     fn a_session_is_named_by_its_id_or_a_unique_prefix() {
-        let all = json!({ "sessions": [{ "id": "ses_ab" }, { "id": "ses_abc" }, { "id": "ses_b" }] });
+        let all =
+            json!({ "sessions": [{ "id": "ses_ab" }, { "id": "ses_abc" }, { "id": "ses_b" }] });
         let found = |id: &str| named(&all, id).map(|session| id_of(&session));
         assert_eq!(found("ses_b").expect("found"), "ses_b");
         assert_eq!(found("ses_abc").expect("found"), "ses_abc");
         assert_eq!(found("ses_ab").expect("the whole id"), "ses_ab");
-        for (id, code) in [("ses_a", exit::USAGE), ("", exit::USAGE), ("x", exit::NO_INPUT)] {
+        for (id, code) in [
+            ("ses_a", exit::USAGE),
+            ("", exit::USAGE),
+            ("x", exit::NO_INPUT),
+        ] {
             assert_eq!(found(id).expect_err(id).code, code, "{id}");
         }
-        assert_eq!(named(&Value::Null, "x").expect_err("none").code, exit::NO_INPUT);
+        assert_eq!(
+            named(&Value::Null, "x").expect_err("none").code,
+            exit::NO_INPUT
+        );
     }
 }

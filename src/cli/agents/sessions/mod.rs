@@ -8,6 +8,7 @@ mod ends;
 mod export;
 mod find;
 mod markdown;
+mod markdown_text;
 mod prompt;
 mod question;
 mod start;

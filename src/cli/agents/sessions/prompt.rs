@@ -54,7 +54,10 @@ pub fn text(given: &str) -> Result<String, Failure> {
         return Ok(given.to_owned());
     }
     let unreadable = |why: String| {
-        Failure::new(exit::IO, format!("cannot read the prompt from stdin: {why}"))
+        Failure::new(
+            exit::IO,
+            format!("cannot read the prompt from stdin: {why}"),
+        )
     };
     let read = signals::run_until_signal(|| stdin::read_all(MAX_PROMPT_BYTES))?;
     let bytes = read.map_err(|error| unreadable(error.to_string()))?;
@@ -192,4 +195,3 @@ pub fn wait(
     signals::watch();
     output.finish(ended)
 }
-

@@ -92,7 +92,13 @@ mod tests {
             { "id": "1", "label": "Deny", "kind": "reject_once" },
         ]});
         let chosen = |text: &str| answer(&question, text).map(|answer| answer["optionId"].clone());
-        for (text, id) in [("1", "2"), ("allow", "2"), ("y", "2"), ("2", "1"), ("no", "1")] {
+        for (text, id) in [
+            ("1", "2"),
+            ("allow", "2"),
+            ("y", "2"),
+            ("2", "1"),
+            ("no", "1"),
+        ] {
             assert_eq!(chosen(text).expect(text), id, "{text}");
         }
         assert_eq!(answer(&question, "0"), Ok(json!({ "cancelled": true })));

@@ -123,7 +123,10 @@ fn request(args: &Start) -> Result<Value, Failure> {
         "prompt": args.prompt.as_deref().map(prompt::text).transpose()?,
     }));
     if !args.option.is_empty() {
-        body.insert("options".to_owned(), option_values(&args.adapter, options)?.into());
+        body.insert(
+            "options".to_owned(),
+            option_values(&args.adapter, options)?.into(),
+        );
     }
     body.retain(|_, value| !value.is_null());
     Ok(Value::Object(body))
@@ -142,7 +145,10 @@ fn directory(cwd: &Path, is_remote: bool) -> Result<PathBuf, Failure> {
         };
     }
     cwd.canonicalize().map_err(|error| {
-        let what = format!("cannot use the working directory `{}`: {error}", cwd.display());
+        let what = format!(
+            "cannot use the working directory `{}`: {error}",
+            cwd.display()
+        );
         Error::new(Code::TargetUnknown, what)
             .hint("name an existing directory with `--cwd`")
             .into()
@@ -159,8 +165,11 @@ fn plan(args: &Start, client: &Client, out: &mut dyn Write) -> Outcome {
         .filter_map(Value::as_str)
         .collect();
     if !known.contains(&args.adapter.as_str()) {
-        let failure = Failure::new(exit::NO_INPUT, format!("unknown adapter `{}`", args.adapter))
-            .typed("adapter_not_found");
+        let failure = Failure::new(
+            exit::NO_INPUT,
+            format!("unknown adapter `{}`", args.adapter),
+        )
+        .typed("adapter_not_found");
         return Err(match agentproto_text::closest_of(&args.adapter, known) {
             Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
             None => failure,
@@ -186,7 +195,12 @@ fn wait(
     let id = id_of(&session);
     let (sender, receiver) = channel();
     forward_signals(sender.clone())?;
-    follow(client.clone(), id.clone(), StreamStart::Start, sender.clone());
+    follow(
+        client.clone(),
+        id.clone(),
+        StreamStart::Start,
+        sender.clone(),
+    );
     let mut output = prompt::output("sessions start", args.output, global, out)?;
     let mut record = object(session);
     record.insert("action".to_owned(), "started".into());

@@ -22,8 +22,8 @@ const STARTED: usize = 4;
 const TURNS: usize = 5;
 const LABEL: usize = 6;
 
-/// Maximum number of characters of a cell. A character can have no width.
-const MAX_CELL: usize = 200;
+/// Maximum number of characters per column of a line. Characters can have no width.
+const MAX_CHARS_PER_COLUMN: usize = 8;
 /// Minimum length of a shortened id. A new session should not make a known prefix ambiguous.
 const MIN_PREFIX: usize = 10;
 /// Width that a label gets before other columns are left out.
@@ -126,7 +126,11 @@ impl Columns {
             let columns = Columns::new(sessions, detail, left_out);
             let label = columns.widths[LABEL].unwrap_or(0);
             // A long label is shortened before columns are left out, but not for the whole id.
-            let needed = if step == 0 { label } else { label.min(LABEL_WIDTH) };
+            let needed = if step == 0 {
+                label
+            } else {
+                label.min(LABEL_WIDTH)
+            };
             if columns.total() - label + needed <= layout.width {
                 return columns;
             }
@@ -198,23 +202,26 @@ impl Detail {
     }
 }
 
-/// Text for one cell: one line, without control characters, and not endless.
+/// Text for one cell: one line, without control characters.
 fn cell(text: &str) -> String {
-    let end = text.char_indices().nth(MAX_CELL);
-    let start = end.map_or(text, |(end, _)| text.get(..end).unwrap_or_default());
-    escape_output(start).replace(['\n', '\t'], " ")
+    escape_output(text).replace(['\n', '\t'], " ")
 }
 
 /// Shortens text to `max` columns, with an ellipsis at its end if something was cut off.
 fn fit(text: &str, max: usize) -> Cow<'_, str> {
-    if text.width() <= max {
+    // Characters without a width could fill the terminal.
+    let end = text
+        .char_indices()
+        .nth(max.saturating_mul(MAX_CHARS_PER_COLUMN));
+    let start = end.map_or(text, |(end, _)| &text[..end]);
+    if start.len() == text.len() && text.width() <= max {
         return Cow::Borrowed(text);
     }
     // The width of a text is not the sum of its characters: an emoji can consist of several.
-    let ends = text.char_indices().map(|(at, _)| at);
-    let fitting = ends.filter(|end| text[..*end].width() < max);
-    let end = fitting.last().unwrap_or(0);
-    let kept = text[..end].trim_end_matches('\u{200d}').trim_end();
+    let ends = start.char_indices().map(|(at, _)| at);
+    let fitting = ends.take_while(|end| start[..*end].width() < max);
+    let kept = &start[..fitting.last().unwrap_or(0)];
+    let kept = kept.trim_end_matches('\u{200d}').trim_end();
     Cow::Owned(format!("{kept}…"))
 }
 
@@ -297,7 +304,10 @@ mod tests {
         })
     }
 
-    const IDS: [&str; 2] = ["ses_0123456789abcdef01234567", "ses_0123457789abcdef01234567"];
+    const IDS: [&str; 2] = [
+        "ses_0123456789abcdef01234567",
+        "ses_0123457789abcdef01234567",
+    ];
 
     #[test]
     fn the_label_is_visible_at_every_width() {
@@ -307,17 +317,36 @@ mod tests {
         ];
         let prefix = prefix_len(&sessions);
         for width in [40, 60, 80, 100, 120, 160] {
-            let table = render(&sessions, &Layout { prefix, ..layout(width) });
+            let table = render(
+                &sessions,
+                &Layout {
+                    prefix,
+                    ..layout(width)
+                },
+            );
             assert!(table.lines().all(|line| line.width() <= width), "{table}");
             assert!(table.contains(IDS[0].get(..11).expect("ASCII")), "{table}");
-            let shown = if width < 60 { "revi" } else { "review the parser" };
+            let shown = if width < 60 {
+                "revi"
+            } else {
+                "review the parser"
+            };
             assert!(table.contains(shown), "{width}: {table}");
         }
-        let at_80 = render(&sessions, &Layout { prefix, ..layout(80) });
+        let at_80 = render(
+            &sessions,
+            &Layout {
+                prefix,
+                ..layout(80)
+            },
+        );
         assert!(!at_80.contains(IDS[0]), "{at_80}");
         // What is not a terminal gets everything.
         let whole = render(&sessions, &layout(usize::MAX));
-        assert!(whole.contains(IDS[0]) && whole.contains("2026-01-01 09:08:07"), "{whole}");
+        assert!(
+            whole.contains(IDS[0]) && whole.contains("2026-01-01 09:08:07"),
+            "{whole}"
+        );
         assert!(whole.contains("running, waiting for an answer"), "{whole}");
         assert!(!whole.contains('…'), "{whole}");
     }
@@ -340,7 +369,14 @@ mod tests {
             session["adapterSlug"] = adapter.into();
             session
         };
-        let sessions = ["plain", "日本語", "🦀 crab", "e\u{301}te\u{301}", "👩\u{200d}💻"].map(named);
+        let sessions = [
+            "plain",
+            "日本語",
+            "🦀 crab",
+            "e\u{301}te\u{301}",
+            "👩\u{200d}💻",
+        ]
+        .map(named);
         let table = render(&sessions, &layout(usize::MAX));
         let starts: Vec<usize> = table
             .lines()
@@ -348,8 +384,14 @@ mod tests {
             .map(|line| line.split("LABEL-1").next().unwrap_or_default().width())
             .collect();
         assert_eq!(starts.len(), 5, "{table}");
-        assert!(starts.iter().all(|start| *start == starts[0]), "{starts:?}\n{table}");
+        assert!(
+            starts.iter().all(|start| *start == starts[0]),
+            "{starts:?}\n{table}"
+        );
         assert_eq!(fit("日本語日本", 6), "日本…");
+        let marks = format!("a{}b", "\u{301}".repeat(1000));
+        assert_eq!(fit(&marks, 10).chars().count(), 80);
+        assert_eq!(fit(&marks, usize::MAX), marks);
         assert_eq!(fit("日本語", 6), "日本語");
         assert_eq!(fit("ab👩\u{200d}💻c", 4), "ab…");
     }

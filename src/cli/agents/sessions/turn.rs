@@ -62,7 +62,8 @@ impl Turn<'_> {
                         }
                     }
                     "gap" if is_started => {
-                        let what = "some output is missing: the daemon sent it faster than it was read";
+                        let what =
+                            "some output is missing: the daemon sent it faster than it was read";
                         output.note(Some(Note::Warning("gap".to_owned(), what.to_owned())))?;
                     }
                     "end" => return Err(self.ended_early()),
@@ -77,7 +78,10 @@ impl Turn<'_> {
                     if ended.interrupted.replace(exit_code(signal)).is_some() {
                         return Ok(ended);
                     }
-                    self.client.post(&find::path(self.id, "/interrupt"), &json!({}))?;
+                    // On a thread: a host that does not respond must not delay the second signal.
+                    // If the host is gone, the stream reports it.
+                    let (client, path) = (self.client.clone(), find::path(self.id, "/interrupt"));
+                    std::thread::spawn(move || client.post(&path, &json!({})));
                 }
                 ClientEvent::Open | ClientEvent::Typed(_) | ClientEvent::Closed => {}
             }
@@ -85,7 +89,10 @@ impl Turn<'_> {
                 self.ask(question, output)?;
             }
         }
-        Err(Failure::new(exit::INTERNAL, "the stream of the session ended early"))
+        Err(Failure::new(
+            exit::INTERNAL,
+            "the stream of the session ended early",
+        ))
     }
 
     /// Handles one event. Returns whether it is the last one of the turn.
@@ -166,7 +173,10 @@ impl Turn<'_> {
 
     /// The session ended before the turn did. The record says why.
     fn ended_early(&self) -> Failure {
-        let record = self.client.get(&find::path(self.id, "")).unwrap_or_default();
+        let record = self
+            .client
+            .get(&find::path(self.id, ""))
+            .unwrap_or_default();
         let why = match (record["status"].as_str(), record["reason"].as_str()) {
             (_, Some(reason)) => format!(": {reason}"),
             (Some(status), None) => format!(": it is `{status}`"),
