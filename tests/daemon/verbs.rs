@@ -296,6 +296,39 @@ fn a_signal_interrupts_the_turn_that_is_waited_for() {
     }
 }
 
+/// The turn of a prompt that the agent never got ends as well.
+#[test]
+fn a_signal_ends_a_start_that_takes_long() {
+    let host = Served::new();
+    let dir = host.dir.path();
+    let waiting = command(dir)
+        .args([
+            "sessions",
+            "start",
+            "mock-acp",
+            "--option",
+            "scenario=never-starts",
+        ])
+        .args(["-p", "hello", "--wait", "-o", "jsonl"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("started");
+    let sessions = || host.get("/sessions").json()["sessions"].clone();
+    eventually("the prompt was taken", || sessions()[0]["busy"] == true);
+    // SAFETY: the process is our child.
+    unsafe { libc::kill(waiting.id().cast_signed(), libc::SIGINT) };
+    let all = events(&said(&waiting.wait_with_output().expect("ended"), 130));
+    assert_eq!(
+        (&all[1]["type"], &all[1]["action"]),
+        (&json!("host-session"), &json!("started"))
+    );
+    assert_eq!(
+        (&all[2]["type"], &all[2]["reason"]),
+        (&json!("turn-end"), &json!("cancelled"))
+    );
+    assert_eq!(sessions()[0]["status"], "starting");
+}
+
 #[test]
 fn an_answer_that_fails_has_the_exit_code_of_run() {
     let host = Served::new();

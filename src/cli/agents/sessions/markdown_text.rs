@@ -88,11 +88,9 @@ impl Text {
             return format!("{}{}", "#".repeat((level + 3).min(6)), without_html(after));
         }
         // An underline would make the line above a heading.
-        let is_underline = text.starts_with(['=', '-'])
-            && text
-                .trim_end()
-                .chars()
-                .all(|c| Some(c) == text.chars().next());
+        let is_underline = ['=', '-']
+            .iter()
+            .any(|mark| text.starts_with(*mark) && text.trim_end().chars().all(|c| c == *mark));
         match is_underline {
             true => format!("\\{text}"),
             false => without_html(line),

@@ -1,7 +1,8 @@
 //! Waits for the end of a turn, and prints the answer while it arrives.
 
 use std::io::Write;
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -17,7 +18,10 @@ use crate::cli::agents::run::questions::{Questions, ask};
 use crate::cli::{Failure, Outcome, io_failure};
 use crate::exit;
 use agentproto_runtime::arm::permissions::Answer;
-use agentproto_runtime::{Code, Error, StreamEvent};
+use agentproto_runtime::{Code, Error, StopReason, StreamEvent};
+
+/// Pause in the stream after which a session without a turn is asked for its state.
+const IDLE_LIMIT: Duration = Duration::from_secs(1);
 
 /// Maximum length of an answer in a JSON document, in bytes.
 const MAX_ANSWER_BYTES: usize = 64 << 20;
@@ -42,10 +46,32 @@ impl Turn<'_> {
         let mut questions = Questions::default();
         let mut open: Vec<String> = Vec::new();
         let mut is_started = false;
-        while let Ok(event) = self.receiver.recv() {
+        // The session had no turn before ours, or ours was canceled before the agent was ready.
+        let mut is_idle = false;
+        loop {
+            let event = match is_idle {
+                false => self.receiver.recv().map_err(RecvTimeoutError::from),
+                true => self.receiver.recv_timeout(IDLE_LIMIT),
+            };
+            let event = match event {
+                Ok(event) => event,
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    is_idle = false;
+                    if self.client.get(&find::path(self.id, ""))?["busy"] == true {
+                        continue;
+                    }
+                    ended.reason = Some(StopReason::Cancelled);
+                    output.event(&StreamEvent::TurnEnd {
+                        reason: StopReason::Cancelled,
+                        usage: None,
+                    })?;
+                    return Ok(ended);
+                }
+            };
             match event {
                 ClientEvent::Frame(frame) => match frame.event.as_str() {
-                    "prompt" => is_started = true,
+                    "prompt" => (is_started, is_idle) = (true, false),
                     "permission" if frame.data["closed"] == true => {
                         open.retain(|id| frame.data["id"] != **id);
                     }
@@ -57,10 +83,16 @@ impl Turn<'_> {
                         }
                     }
                     "event" if is_started => {
-                        if self.event(frame, output, &mut ended)? {
+                        let is_last = self.event(frame, output, &mut ended)?;
+                        if is_last {
                             return Ok(ended);
                         }
                     }
+                    // The event of the end comes before this one.
+                    "status" if is_started && frame.data["busy"] == false => {
+                        return Err(end_missing());
+                    }
+                    "status" if !is_started => is_idle = frame.data["busy"] == false,
                     "gap" if is_started => {
                         let what =
                             "some output is missing: the daemon sent it faster than it was read";
@@ -189,6 +221,16 @@ impl Turn<'_> {
         .typed(Code::AgentExited.as_str())
         .hint("`agentproto sessions export ID` prints what happened")
     }
+}
+
+/// The turn has ended, but its last event is in a gap of the stream.
+fn end_missing() -> Failure {
+    Failure::new(
+        exit::UNAVAILABLE,
+        "the turn has ended, but its end is missing in the stream",
+    )
+    .typed("host_unavailable")
+    .hint("`agentproto sessions export ID` prints the stored history")
 }
 
 /// The answer as one JSON document.
