@@ -26,12 +26,12 @@ pub struct Change {
 
 /// Output of a command that changes sessions.
 pub struct Changes<'w> {
-    face: Face<'w>,
+    sink: Sink<'w>,
     started: Instant,
     dry_run: bool,
 }
 
-enum Face<'w> {
+enum Sink<'w> {
     Human(&'w mut dyn Write),
     /// The changes so far, and whether the command takes several sessions.
     Document(&'w mut dyn Write, Vec<Value>, bool),
@@ -47,17 +47,17 @@ impl<'w> Changes<'w> {
         dry_run: bool,
         out: &'w mut dyn Write,
     ) -> Result<Self, Failure> {
-        let face = match output {
-            Output::Human => Face::Human(out),
-            Output::Json => Face::Document(out, Vec::new(), is_list),
+        let sink = match output {
+            Output::Human => Sink::Human(out),
+            Output::Json => Sink::Document(out, Vec::new(), is_list),
             Output::Jsonl => {
                 let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
                 emitter.meta(command).map_err(io_failure)?;
-                Face::Machine(emitter)
+                Sink::Machine(emitter)
             }
         };
         Ok(Changes {
-            face,
+            sink,
             started: Instant::now(),
             dry_run,
         })
@@ -65,13 +65,13 @@ impl<'w> Changes<'w> {
 
     /// Reports one change at once: if a later one fails, this one was made.
     pub fn add(&mut self, change: Change) -> Result<(), Failure> {
-        let written = match &mut self.face {
-            Face::Human(out) => writeln!(out, "{}", escape_line(&change.text)),
-            Face::Document(_, all, _) => {
+        let written = match &mut self.sink {
+            Sink::Human(out) => writeln!(out, "{}", escape_line(&change.text)),
+            Sink::Document(_, all, _) => {
                 all.push(fields(&change, self.dry_run));
                 Ok(())
             }
-            Face::Machine(emitter) if self.dry_run => {
+            Sink::Machine(emitter) if self.dry_run => {
                 let plan = json!({
                     "action": change.action,
                     "target": target(&change.session),
@@ -79,7 +79,7 @@ impl<'w> Changes<'w> {
                 });
                 emitter.event(EventType::Plan, &object(plan))
             }
-            Face::Machine(emitter) => {
+            Sink::Machine(emitter) => {
                 emitter.event(EventType::HostSession, &object(fields(&change, false)))
             }
         };
@@ -87,9 +87,9 @@ impl<'w> Changes<'w> {
     }
 
     pub fn end(self) -> Outcome {
-        match self.face {
-            Face::Human(_) => {}
-            Face::Document(out, mut all, is_list) => {
+        match self.sink {
+            Sink::Human(_) => {}
+            Sink::Document(out, mut all, is_list) => {
                 let document = match is_list {
                     true => json!({ "sessions": all }),
                     false => all.pop().unwrap_or_default(),
@@ -97,7 +97,7 @@ impl<'w> Changes<'w> {
                 let text = agentproto_text::pretty(&document).map_err(io_failure)?;
                 writeln!(out, "{text}").map_err(io_failure)?;
             }
-            Face::Machine(emitter) => {
+            Sink::Machine(emitter) => {
                 let fields = json!({ "dry_run": self.dry_run });
                 emitter
                     .summary(true, self.started.elapsed(), object(fields))

@@ -62,10 +62,7 @@ impl Turn<'_> {
                         continue;
                     }
                     ended.reason = Some(StopReason::Cancelled);
-                    output.event(&StreamEvent::TurnEnd {
-                        reason: StopReason::Cancelled,
-                        usage: None,
-                    })?;
+                    output.event(&StreamEvent::turn_end(StopReason::Cancelled))?;
                     return Ok(ended);
                 }
             };
@@ -94,8 +91,14 @@ impl Turn<'_> {
                     }
                     "status" if !is_started => is_idle = frame.data["busy"] == false,
                     "gap" if is_started => {
-                        let what =
-                            "some output is missing: the daemon sent it faster than it was read";
+                        let what = match frame.data["reason"] == "not_stored" {
+                            true => {
+                                "the daemon could not store the output so far (is its disk full?)"
+                            }
+                            false => {
+                                "some output is missing: the daemon sent it faster than it was read"
+                            }
+                        };
                         output.note(Some(Note::Warning("gap".to_owned(), what.to_owned())))?;
                     }
                     "end" => return Err(self.ended_early()),
@@ -139,7 +142,7 @@ impl Turn<'_> {
             return Ok(false);
         };
         match &event {
-            StreamEvent::TurnEnd { reason, .. } => ended.reason = Some(*reason),
+            StreamEvent::TurnEnd { .. } => ended.note_end(&event),
             StreamEvent::Error { code, .. } => {
                 let known = code.parse::<Code>();
                 ended.error_exit = Some(known.map_or(exit::FINDINGS, exit_codes::of));
