@@ -274,6 +274,68 @@ pub struct SpawnRequest {
     pub history: Vec<HistoryMessage>,
 }
 
+/// What an adapter offers to a client that starts it, from its manifest.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AdapterDetails {
+    /// Values for `mode`.
+    pub modes: Vec<AdapterMode>,
+    /// The mode that an agent starts in if the request has none: the mode `default`, if there is
+    /// one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_mode: Option<String>,
+    /// Values for `options`.
+    pub options: Vec<AdapterOption>,
+    /// Values for `model`.
+    pub models: AdapterModels,
+}
+
+/// A mode of an adapter.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct AdapterMode {
+    /// Value for `mode`.
+    pub id: String,
+    /// What the mode does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+/// An option of an adapter.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct AdapterOption {
+    /// Name in `options`.
+    pub id: String,
+    /// boolean, integer, enum or string.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The allowed values of an enum.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<String>,
+    /// The value of a session whose request has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default: Option<serde_json::Value>,
+    /// Smallest integer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min: Option<i64>,
+    /// Largest integer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max: Option<i64>,
+    /// What the option does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+/// The models of an adapter.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct AdapterModels {
+    /// The model of a session whose request has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
+    /// The allowed models. Empty if every model is allowed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allowed: Vec<String>,
+}
+
 /// An earlier message of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HistoryMessage {

@@ -1,5 +1,6 @@
 //! Discovery: finds and reads the manifest that the caller names.
 
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -193,8 +194,18 @@ impl Bundle {
     /// Names of all bundles that `installed` finds: their ids, and folders whose manifest cannot be
     /// read.
     pub fn installed_names(adapters: &[PathBuf], home: &Home) -> Vec<String> {
+        let all = Bundle::installed_manifests(adapters, home);
+        all.into_keys().collect()
+    }
+
+    /// Names of all bundles that `installed` finds, with the paths of their manifests. A folder whose
+    /// manifest cannot be read, and an id of several bundles, have no path.
+    pub fn installed_manifests(
+        adapters: &[PathBuf],
+        home: &Home,
+    ) -> BTreeMap<String, Option<PathBuf>> {
         let own = home.path("adapters");
-        let mut names = Vec::new();
+        let mut all = BTreeMap::new();
         for dir in adapters.iter().chain([&own]) {
             let bundles = Catalog::of(dir).bundles;
             let is_known = |path: &Path| bundles.iter().any(|b| b.manifest.starts_with(path));
@@ -203,13 +214,20 @@ impl Bundle {
                 .map(|entry| entry.path())
                 .filter(|path| path.is_dir());
             let unread = folders.filter(|path| !is_known(path));
-            names.extend(unread.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())));
-            names.extend(bundles.into_iter().map(|bundle| bundle.id));
+            let unread = unread.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()));
+            let mut found: BTreeMap<String, Option<PathBuf>> =
+                unread.map(|name| (name, None)).collect();
+            let mut ids = HashSet::new();
+            for bundle in bundles {
+                let is_first = ids.insert(bundle.id.clone());
+                found.insert(bundle.id, is_first.then_some(bundle.manifest));
+            }
+            for (name, manifest) in found {
+                all.entry(name).or_insert(manifest);
+            }
         }
-        names.retain(|name| !name.starts_with('.'));
-        names.sort();
-        names.dedup();
-        names
+        all.retain(|name, _| !name.starts_with('.'));
+        all
     }
 
     /// Finds a bundle in this binary.

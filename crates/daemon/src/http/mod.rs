@@ -4,6 +4,7 @@ mod body;
 mod connections;
 mod guard;
 mod limiter;
+mod markdown;
 pub mod openapi;
 mod page;
 mod response;

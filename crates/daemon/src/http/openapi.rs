@@ -7,7 +7,7 @@ use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
-use super::types;
+use super::{markdown, types};
 use crate::model::{SessionRecord, SpawnRequest};
 use crate::registry::SessionOutput;
 use crate::workspaces::Workspaces;
@@ -151,10 +151,25 @@ fn routes() -> Vec<Route> {
             "get",
             "/adapters",
             "listAdapters",
-            "List the slugs of all adapters",
+            "List all adapters with their modes, options and models",
             (200, "All adapters", Content::Json(shape::<types::Adapters>)),
             &[],
         ),
+        Route {
+            body: Some(shape::<markdown::Markdown>),
+            ..route(
+                "post",
+                "/markdown",
+                "parseMarkdown",
+                "Parse Markdown to trees of elements without HTML",
+                (
+                    200,
+                    "One tree for each text",
+                    Content::Json(shape::<markdown::MarkdownTrees>),
+                ),
+                &[],
+            )
+        },
         route(
             "get",
             "/workspaces",
@@ -228,6 +243,21 @@ fn routes() -> Vec<Route> {
             ),
             &[UNKNOWN],
         ),
+        Route {
+            body: Some(shape::<types::SessionChange>),
+            ..route(
+                "patch",
+                "/sessions/{id}",
+                "renameSession",
+                "Change the label of a session, also of an ended one",
+                (
+                    200,
+                    "The changed record",
+                    Content::Json(shape::<SessionRecord>),
+                ),
+                &[UNKNOWN],
+            )
+        },
         route(
             "delete",
             "/sessions/{id}",

@@ -15,9 +15,9 @@ use super::response::{internal, json, ok};
 use super::tickets::{LINK_LIFETIME, Purpose, STREAM_LIFETIME};
 use super::types::{
     ActionResult, Adapters, Event, Events, Health, InterruptResult, Login, LoginCode,
-    PermissionAnswer, PromptRequest, Rotation, SessionList, Ticket, Token,
+    PermissionAnswer, PromptRequest, Rotation, SessionChange, SessionList, Ticket, Token,
 };
-use super::{AppState, body, openapi, page, sse};
+use super::{AppState, body, markdown, openapi, page, sse};
 use crate::error::ApiError;
 use crate::model::{Principal, SpawnRequest};
 use crate::workspaces::Workspaces;
@@ -42,9 +42,10 @@ pub fn all(state: Arc<AppState>) -> Router {
         .route("/openapi.json", get(document))
         .route("/adapters", get(adapters))
         .route("/workspaces", get(workspaces))
+        .route("/markdown", post(parse_markdown))
         .route("/sessions", get(list))
         .route("/sessions/agent", post(spawn))
-        .route("/sessions/{id}", get(show).delete(forget))
+        .route("/sessions/{id}", get(show).patch(change).delete(forget))
         .route("/sessions/{id}/prompt", post(prompt))
         .route("/sessions/{id}/interrupt", post(interrupt))
         .route("/sessions/{id}/kill", post(kill))
@@ -129,13 +130,24 @@ async fn rotate(State(state): Shared) -> RouteResult {
 
 async fn adapters(State(state): Shared) -> RouteResult {
     let registry = state.registry.clone();
-    let adapters = run_to_end(async move {
-        let listed = tokio::task::spawn_blocking(move || registry.adapters());
+    let listed = run_to_end(async move {
+        let listed = tokio::task::spawn_blocking(move || {
+            let all = registry.adapter_details();
+            Adapters {
+                adapters: all.keys().cloned().collect(),
+                details: all.into_iter().filter_map(|(slug, it)| Some((slug, it?))).collect(),
+            }
+        });
         listed.await.map_err(|error| internal(&error.to_string()))
     });
-    Ok(ok(&Adapters {
-        adapters: adapters.await?,
-    }))
+    Ok(ok(&listed.await?))
+}
+
+async fn parse_markdown(State(state): Shared, request: Request) -> RouteResult {
+    let request: markdown::Markdown = body::read(request, state.timeouts.body).await?;
+    let parsed = tokio::task::spawn_blocking(move || markdown::parse(&request));
+    let parsed = parsed.await.map_err(|error| internal(&error.to_string()))?;
+    Ok(ok(&parsed?))
 }
 
 async fn workspaces(State(state): Shared) -> RouteResult {
@@ -194,6 +206,18 @@ fn not_empty(prompt: &str) -> Result<(), ApiError> {
 
 async fn show(State(state): Shared, Path(id): Path<String>) -> RouteResult {
     Ok(ok(&state.registry.get(&id)?))
+}
+
+async fn change(State(state): Shared, Path(id): Path<String>, request: Request) -> RouteResult {
+    state.registry.check_known(&id)?;
+    let change: SessionChange = body::read(request, state.timeouts.body).await?;
+    let Some(label) = change.label else {
+        return Err(ApiError::bad_request("`label` is missing")
+            .hint("send `{\"label\": \"TEXT\"}`, or null to remove the label"));
+    };
+    let registry = state.registry.clone();
+    let session = run_to_end(async move { registry.rename(&id, label).await }).await?;
+    Ok(ok(&session))
 }
 
 async fn forget(State(state): Shared, Path(id): Path<String>) -> RouteResult {

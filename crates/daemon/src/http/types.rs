@@ -1,11 +1,13 @@
 //! Request and response types of the routes, besides sessions.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::ApiError;
-use crate::model::SessionRecord;
+use crate::model::{AdapterDetails, SessionRecord};
 use agentproto_runtime::arm::permissions::Answer;
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -139,6 +141,22 @@ pub struct Health {
 pub struct Adapters {
     /// Slugs of all adapters that can be spawned.
     pub adapters: Vec<String>,
+    /// What each of them offers, by slug. An adapter whose manifest cannot be read is missing.
+    pub details: BTreeMap<String, AdapterDetails>,
+}
+
+/// A change of a session record.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct SessionChange {
+    /// The new label, at most 1024 bytes, or null to remove it.
+    #[serde(default, deserialize_with = "present")]
+    #[schemars(with = "Option<String>")]
+    pub label: Option<Option<String>>,
+}
+
+/// Distinguishes null from a missing field.
+fn present<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Option<Option<String>>, D::Error> {
+    Option::deserialize(value).map(Some)
 }
 
 /// The body of every error response.

@@ -1,5 +1,6 @@
 //! All sessions of this host. Every interface uses this registry (A46-MCP-07).
 
+mod adapters;
 mod entry;
 #[cfg(test)]
 mod forget_tests;
@@ -139,6 +140,8 @@ struct Shared {
     pin_locks: pins::PinLocks,
     /// Manifests of adapters that are in use.
     manifests: Mutex<Vec<std::sync::Weak<agentproto_manifest::Document>>>,
+    /// What the adapters offer, for the manifests that were read before.
+    adapter_details: adapters::DetailsCache,
 }
 
 /// Remote clients do not use up the limit of the local user.
@@ -207,6 +210,7 @@ impl Registry {
                 env,
                 pin_locks: pins::PinLocks::default(),
                 manifests: Mutex::default(),
+                adapter_details: adapters::DetailsCache::default(),
             }),
         };
         registry.recover(saved.sessions, &opened);
@@ -368,6 +372,16 @@ impl Registry {
     /// Kills the session. Returns false if it had already ended.
     pub async fn kill(&self, id: &str) -> Result<bool, ApiError> {
         Ok(self.entry(id)?.kill("killed by a client", KILL_GRACE).await)
+    }
+
+    /// Changes the label of a session, also of an ended one.
+    pub async fn rename(&self, id: &str, label: Option<String>) -> Result<SessionRecord, ApiError> {
+        spawn::check_label(label.as_deref())?;
+        let entry = self.entry(id)?;
+        let now = entry.update(|record| record.label = label);
+        // A client relies on the answer, even after a crash of the host.
+        self.shared.log.flush().await;
+        Ok(now)
     }
 
     /// Kills the session if it is alive, and removes it from the registry and the log.

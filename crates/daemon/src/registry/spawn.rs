@@ -39,15 +39,7 @@ impl Registry {
         self.check_rate(principal)?;
         pins::check_principal(&request, principal)?;
         let continuation = pins::requested_strategy(&request)?;
-        if request
-            .label
-            .as_ref()
-            .is_some_and(|label| label.len() > MAX_LABEL)
-        {
-            return Err(ApiError::bad_request(format!(
-                "`label` is longer than {MAX_LABEL} bytes"
-            )));
-        }
+        check_label(request.label.as_deref())?;
         let resumed = match &request.resume {
             Some(id) => Some(self.resumable(id)?),
             None => None,
@@ -322,21 +314,16 @@ impl Registry {
         }
         bundle
     }
+}
 
-    /// Slugs of all adapters that can be spawned.
-    pub fn adapters(&self) -> Vec<String> {
-        let config = &self.shared.config;
-        let mut names = Bundle::installed_names(&config.adapters, &config.home);
-        if config.bundled {
-            names.extend(
-                agentproto_runtime::built_in::names()
-                    .iter()
-                    .map(|n| (*n).to_owned()),
-            );
-        }
-        names.sort();
-        names.dedup();
-        names
+/// Returns an error for a label that is too long.
+pub(super) fn check_label(label: Option<&str>) -> Result<(), ApiError> {
+    match label.is_some_and(|label| label.len() > MAX_LABEL) {
+        true => Err(ApiError::bad_request(format!(
+            "`label` is longer than {MAX_LABEL} bytes"
+        ))
+        .hint("choose a shorter label")),
+        false => Ok(()),
     }
 }
 
