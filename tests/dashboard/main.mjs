@@ -50,6 +50,7 @@ async function run(browser, host, test, mutate) {
   } catch (error) {
     const name = test.name.replaceAll(/\W+/g, "-");
     if (!mutate) await opened[0]?.picture(`failed-${name}`).catch(() => {});
+    for (const tab of opened) if (tab.odd.length) error.stack += "\nin the tab: " + tab.odd.join("\n");
     return error;
   } finally {
     for (const tab of opened) await tab.close().catch(() => {});

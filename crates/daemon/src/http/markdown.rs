@@ -15,6 +15,11 @@ const MAX_TEXT: usize = 256 << 10;
 const MAX_DEPTH: usize = 24;
 /// Maximum number of nodes in the tree of one text.
 const MAX_NODES: usize = 4000;
+/// Maximum number of characters of one text that can start or end an emphasis. The time of the
+/// parser grows with their square.
+const MAX_MARKS: usize = 4000;
+/// Maximum length of the address of a link in bytes.
+const MAX_ADDRESS: usize = 2048;
 
 /// Texts to parse.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -26,7 +31,7 @@ pub struct Markdown {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct MarkdownTrees {
     /// One tree for each text, in the same order. Null for a text that is longer than 256 KiB or
-    /// has more than 4000 nodes.
+    /// has more than 4000 nodes or marks of emphasis.
     #[schemars(with = "Vec<Option<Vec<MarkdownNode>>>")]
     pub trees: Vec<Option<Vec<MarkdownNode>>>,
 }
@@ -79,7 +84,8 @@ pub fn parse(request: &Markdown) -> Result<MarkdownTrees, ApiError> {
 
 /// The tree of one text, or `None` if it is too large.
 fn tree(text: &str) -> Option<Vec<MarkdownNode>> {
-    if text.len() > MAX_TEXT {
+    let marks = text.bytes().filter(|b| matches!(b, b'*' | b'_' | b'~'));
+    if text.len() > MAX_TEXT || marks.count() > MAX_MARKS {
         return None;
     }
     let options = Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS | Options::ENABLE_STRIKETHROUGH;
@@ -311,7 +317,7 @@ fn safe_address(address: &str) -> Option<String> {
         .iter()
         .any(|scheme| lower.starts_with(scheme));
     let is_clean = address.chars().all(|c| !c.is_control() && !c.is_whitespace());
-    (is_allowed && is_clean && address.len() <= 2048).then(|| address.to_owned())
+    (is_allowed && is_clean && address.len() <= MAX_ADDRESS).then(|| address.to_owned())
 }
 
 /// Finds the first address with http or https in a text. Returns the text before it, the address and
@@ -328,14 +334,20 @@ fn split_address(text: &str) -> Option<(&str, &str, &str)> {
             continue;
         };
         let is_end = |c: char| c.is_whitespace() || c.is_control() || "<>\"'`|\\^{}".contains(c);
-        let end = tail.find(is_end).unwrap_or(tail.len());
-        // Punctuation at the end belongs to the sentence.
-        let mut address = tail[..end].trim_end_matches(['.', ',', ';', ':', '!', '?', '*', '_']);
-        while address.ends_with(')') && address.matches(')').count() > address.matches('(').count() {
-            address = &address[..address.len() - 1];
-        }
-        if address.len() > scheme.len() && address.len() <= 2048 {
-            return Some((&text[..at], address, &tail[address.len()..]));
+        let ends = tail.char_indices().take(MAX_ADDRESS + 1).find(|(_, c)| is_end(*c));
+        let end = ends.map_or(tail.len(), |(end, _)| end);
+        if end <= MAX_ADDRESS {
+            // Punctuation at the end belongs to the sentence, and so does a bracket without its
+            // partner.
+            let mut address = tail[..end].trim_end_matches(['.', ',', ';', ':', '!', '?', '*', '_']);
+            let count = |bracket| address.matches(bracket).count();
+            let alone = count(')').saturating_sub(count('('));
+            for _ in 0..alone {
+                address = address.strip_suffix(')').unwrap_or(address);
+            }
+            if address.len() > scheme.len() {
+                return Some((&text[..at], address, &tail[address.len()..]));
+            }
         }
         from = at + scheme.len();
     }
@@ -459,14 +471,23 @@ mod tests {
     #[test]
     fn hostile_texts_are_parsed_in_time() {
         let started = std::time::Instant::now();
+        let emphasis = ["_a __a ", "*a **a ", "*_", "~~a", "**a", "_a*b_c*"];
+        for pattern in emphasis {
+            let at = std::time::Instant::now();
+            let marks = pattern.bytes().filter(|b| !b.is_ascii_alphabetic() && *b != b' ').count();
+            tree(&pattern.repeat(MAX_MARKS / marks));
+            eprintln!("{pattern:?} {:?}", at.elapsed());
+        }
         let patterns = [
             "[", "![", "[a](", "*a **a ", "_a __a ", "`", "<!--", "<a ", "> ", "- ", "| a ", "&", "\\", "~~a",
             "[a]: b\n", "```\n", "](", "<![CDATA[", "<?", "http", "https://a(", "a\n=\n", "*_", "|-",
         ];
         for pattern in patterns {
+            let at = std::time::Instant::now();
             let text = pattern.repeat(MAX_TEXT / pattern.len());
             tree(&text);
             tree(&format!("|a|\n|-|\n{text}"));
+            eprintln!("{pattern:?} {:?}", at.elapsed());
         }
         assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());
     }

@@ -11,19 +11,31 @@ use sha2::{Digest, Sha256};
 const INDEX: &str = include_str!("dashboard/index.html");
 const STYLE: &str = include_str!("dashboard/style.css");
 /// In this order, because each script uses the ones before it.
-const SCRIPTS: [&str; 14] = [
+const SCRIPTS: [&str; 26] = [
     include_str!("dashboard/dom.js"),
     include_str!("dashboard/text.js"),
     include_str!("dashboard/api.js"),
     include_str!("dashboard/stream.js"),
     include_str!("dashboard/sessions.js"),
     include_str!("dashboard/list.js"),
+    include_str!("dashboard/highlight.js"),
+    include_str!("dashboard/diff.js"),
+    include_str!("dashboard/markdown.js"),
     include_str!("dashboard/prose.js"),
     include_str!("dashboard/transcript.js"),
     include_str!("dashboard/talk.js"),
     include_str!("dashboard/questions.js"),
+    include_str!("dashboard/meters.js"),
+    include_str!("dashboard/queue.js"),
+    include_str!("dashboard/composer.js"),
+    include_str!("dashboard/find.js"),
+    include_str!("dashboard/export.js"),
     include_str!("dashboard/detail.js"),
+    include_str!("dashboard/board.js"),
     include_str!("dashboard/dialogs.js"),
+    include_str!("dashboard/start.js"),
+    include_str!("dashboard/notify.js"),
+    include_str!("dashboard/palette.js"),
     include_str!("dashboard/keys.js"),
     include_str!("dashboard/main.js"),
 ];

@@ -45,6 +45,7 @@ const api = {
   kill: id => api.ask("POST", of(id) + "/kill"),
   resume: id => api.ask("POST", of(id) + "/resume"),
   forget: id => api.ask("DELETE", of(id)),
+  rename: (id, label) => api.ask("PATCH", of(id), { label }),
   answer: (id, question, answer) =>
     api.ask("POST", of(id) + "/permissions/" + encodeURIComponent(question), answer),
 

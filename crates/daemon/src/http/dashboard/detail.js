@@ -8,33 +8,18 @@ const detail = {
   record: null,
   stream: null,
   view: "talk",
-  /** Unsent prompt text by session. */
-  drafts: new Map(),
   asking: false,
   askAgain: false,
-  sentAt: 0,
 
   begin() {
     this.pane = new Transcript($("transcript"), () => this.fromStart());
-    $("composer").addEventListener("submit", event => {
-      event.preventDefault();
-      this.send();
-    });
-    $("prompt").addEventListener("keydown", event => {
-      if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
-        event.preventDefault();
-        this.send();
-      }
-    });
-    $("prompt").addEventListener("input", () => {
-      this.drafts.set(this.id, $("prompt").value);
-      this.grow();
-    });
+    this.pane.planned = entries => board.planned(this.id, entries);
     $("interrupt").addEventListener("click", () => this.interrupt());
     $("kill").addEventListener("click", () => this.kill());
     $("forget").addEventListener("click", () => this.forget());
     $("resume").addEventListener("click", () => this.resume());
     $("back").addEventListener("click", () => go(""));
+    this.beginMenu();
     for (const [tab, view] of [["tab-talk", "talk"], ["tab-raw", "raw"]]) {
       $(tab).addEventListener("click", () => this.look(view));
       $(tab).addEventListener("keydown", event => {
@@ -53,22 +38,47 @@ const detail = {
     setInterval(() => this.facts(), 10000);
   },
 
+  /** A button that shows and hides further actions. */
+  beginMenu() {
+    const set = isOpen => {
+      show($("more-menu"), isOpen);
+      $("more").setAttribute("aria-expanded", String(isOpen));
+    };
+    $("more").addEventListener("click", () => set($("more-menu").hidden));
+    $("more-menu").addEventListener("click", () => {
+      set(false);
+      if (document.activeElement === document.body) $("more").focus();
+    });
+    $("more-box").addEventListener("keydown", event => {
+      if (event.key !== "Escape" || $("more-menu").hidden) return;
+      event.stopPropagation();
+      set(false);
+      $("more").focus();
+    });
+    document.addEventListener("click", event => {
+      if (!$("more-box").contains(event.target)) set(false);
+    });
+    $("rename").addEventListener("click", () => this.rename());
+    $("export-md").addEventListener("click", () => exporter.run(this.id, "md"));
+    $("export-json").addEventListener("click", () => exporter.run(this.id, "json"));
+    $("find-open").addEventListener("click", () => find.open());
+  },
+
   open(id) {
     if (id === this.id) return;
     this.leave();
     this.id = id;
     this.record = sessions.all.get(id) ?? null;
-    show($("nothing"), !id);
+    show($("nothing"), !id && !board.isOpen);
     show($("session"), Boolean(id));
     document.body.classList.toggle("has-session", Boolean(id));
     list.mark();
+    find.close();
+    composer.open(id);
     if (!id) {
       this.title();
       return;
     }
-    $("prompt").value = this.drafts.get(id) ?? "";
-    problem($("composer-problem"), null);
-    this.grow();
     this.render();
     this.listen();
     this.refresh();
@@ -79,7 +89,6 @@ const detail = {
     this.stream = null;
     this.id = "";
     this.record = null;
-    this.wasWriting = false;
     questions.show("", []);
   },
 
@@ -195,7 +204,11 @@ const detail = {
   gone() {
     const { id } = this;
     sessions.drop(id);
-    if (this.id === id) go("");
+    queue.drop(id);
+    if (this.id !== id) return;
+    go("");
+    // The focus must not fall to the page, where the next key would be a shortcut.
+    if (document.activeElement === document.body) $("nothing").focus({ preventScroll: true });
   },
 
   render() {
@@ -218,7 +231,7 @@ const detail = {
     const warnings = (record.warnings ?? []).map(warning => el("p", { dir: "auto" }, clean(warning.message)));
     show($("warnings"), warnings.length > 0);
     $("warnings").replaceChildren(...warnings);
-    this.composer(alive, state);
+    composer.render();
     questions.show(record.id, alive ? record.pendingPermissions ?? [] : []);
     this.title();
   },
@@ -240,74 +253,22 @@ const detail = {
       ["Started", age(record.startedAt) + " ago"],
       record.endedAt ? ["Ended", age(record.endedAt) + " ago"] : ["Last output", record.lastOutputAt ? age(record.lastOutputAt) + " ago" : "none yet"],
       ["Turns", String(record.turns ?? 0)],
-    ];
-    const text = JSON.stringify(facts);
+      ["Tokens", usageText(record.usage)],
+      ["Cost", costText(record.cost)],
+    ].filter(([, value]) => value);
+    const former = record.resumedFrom;
+    const text = JSON.stringify([facts, former, former && nameOf(sessions.all.get(former) ?? { adapterSlug: former }), record.context]);
     if (text === this.shownFacts) return;
     this.shownFacts = text;
     $("facts").replaceChildren(...facts.map(([name, value]) =>
       el("div", { "data-fact": name }, el("dt", { class: PLAIN.has(name) ? "unseen" : "" }, name), el("dd", { title: oneLine(value) }, el("bdi", {}, oneLine(value))))));
-  },
-
-  composer(alive, state) {
-    const box = $("prompt");
-    const open = alive && !this.record.busy && !this.isSending;
-    const before = box.disabled;
-    if (!open && !before && document.activeElement === box) {
-      this.wasWriting = true;
-      // A user who has just sent a prompt expects the box to be disabled.
-      if (Date.now() - this.sentAt > IGNORE_MS) keys.ignoreKeys();
+    const meter = contextMeter(record.context);
+    if (meter) $("facts").append(el("div", { "data-fact": "Context" }, el("dt", {}, "Context"), el("dd", {}, meter)));
+    if (former) {
+      const known = sessions.all.get(former);
+      $("facts").append(el("div", { "data-fact": "Continues" }, el("dt", {}, "Continues"),
+        el("dd", {}, el("a", { href: "#s=" + encodeURIComponent(former), title: former }, el("bdi", {}, known ? nameOf(known) : former)))));
     }
-    box.disabled = !open;
-    $("send").disabled = !open;
-    show($("composer"), alive);
-    box.placeholder = open ? "Message to the agent" : state === "starting" ? "The agent is starting …" : state === "asks" ? "The agent is waiting for your answer" : "The agent is working …";
-    setText($("composer-hint"), open ? "Enter sends, Shift+Enter starts a new line" : state === "asks" ? "A number key answers, Esc cancels the question, i interrupts the turn" : "i or Esc interrupts the turn");
-    if (open && before) {
-      // An earlier error about a running turn no longer applies.
-      problem($("composer-problem"), null);
-      const free = [document.body, $("transcript"), $("title")].includes(document.activeElement);
-      if (this.wasWriting && free && !document.querySelector("dialog[open]")) box.focus({ preventScroll: true });
-      this.wasWriting = false;
-    }
-  },
-
-  /** Focuses the prompt as soon as it is enabled. */
-  write() {
-    this.wasWriting = $("prompt").disabled;
-    (this.wasWriting ? $("title") : $("prompt")).focus({ preventScroll: true });
-  },
-
-  grow() {
-    const box = $("prompt");
-    box.style.height = "auto";
-    box.style.height = Math.min(box.scrollHeight + 2, window.innerHeight * 0.35) + "px";
-  },
-
-  async send() {
-    const { id } = this;
-    const text = $("prompt").value;
-    if (!text.trim() || this.isSending || !id) return;
-    this.isSending = true;
-    this.sentAt = Date.now();
-    problem($("composer-problem"), null);
-    this.pane.toEnd();
-    this.render();
-    try {
-      await api.prompt(id, text);
-      this.drafts.delete(id);
-      if (this.id === id) {
-        $("prompt").value = "";
-        this.grow();
-        this.record = { ...this.record, busy: true };
-      }
-    } catch (error) {
-      this.isSending = false;
-      if (this.id !== id) return;
-      this.render();
-      problem($("composer-problem"), error);
-    }
-    this.isSending = false;
-    this.refresh();
   },
 
   /** Runs an action, and shows its error next to the prompt. */
@@ -316,7 +277,6 @@ const detail = {
     try {
       return await action();
     } catch (error) {
-      show($("composer"), true);
       problem($("composer-problem"), error);
       return undefined;
     } finally {
@@ -334,7 +294,8 @@ const detail = {
   async kill() {
     const { id, record } = this;
     if (!record || !isAlive(record)) return;
-    const text = record.busy ? "The running turn is canceled, and the agent's memory of the conversation is lost." : "The agent's memory of the conversation is lost.";
+    const after = record.resumable && record.agentSessionId ? "The session can be resumed later." : "The agent's memory of the conversation is lost.";
+    const text = (record.busy ? "The running turn is canceled. " : "") + after;
     if (await confirm(`Kill “${nameOf(record)}”?`, text, "Kill")) await this.act(() => api.kill(id));
   },
 
@@ -356,6 +317,19 @@ const detail = {
     const session = await this.act(() => api.resume(id));
     if (!session) return;
     sessions.put(session);
+    queue.hand(id, session.id);
     go(session.id);
+    composer.write();
+  },
+
+  async rename() {
+    const { id, record } = this;
+    if (!record) return;
+    const label = await ask("Rename", "Label", record.label ?? "");
+    if (label === null) return;
+    await this.act(async () => {
+      sessions.put(await api.rename(id, label.trim() || null));
+      announce("Renamed");
+    });
   },
 };

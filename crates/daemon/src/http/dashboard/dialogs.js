@@ -1,4 +1,4 @@
-// Dialogs: confirmation, new session and help.
+// Dialogs: confirmation, a line of text, and help with settings.
 
 /** Asks for confirmation. Resolves to true for yes. */
 function confirm(title, text, yes) {
@@ -15,102 +15,31 @@ function confirm(title, text, yes) {
   });
 }
 
-const newSession = {
-  begin() {
-    $("new-form").addEventListener("submit", event => {
-      event.preventDefault();
-      this.start();
-    });
-    $("new-cancel").addEventListener("click", () => $("new").close());
-    $("new-prompt").addEventListener("keydown", event => {
-      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) $("new-form").requestSubmit();
-    });
-    for (const id of ["new-open", "nothing-new"]) $(id).addEventListener("click", () => this.open());
-  },
-
-  async open() {
-    if ($("new").open) return;
-    problem($("new-problem"), null);
-    $("new").showModal();
-    $("new-adapter").focus();
-    try {
-      const [{ adapters }, registry] = await Promise.all([api.adapters(), api.workspaces()]);
-      $("adapters").replaceChildren(...adapters.map(slug => el("option", { value: slug })));
-      if (!$("new-adapter").value && adapters.length) {
-        $("new-adapter").value = storage.get("localStorage", "adapter") || adapters[0];
-        $("new-adapter").select();
-      }
-      if (!adapters.length) {
-        problem($("new-problem"), { message: "No adapter is installed on this host.", hint: "Install one with `agentproto install`" });
-      }
-      this.workspaces(registry);
-    } catch (error) {
-      problem($("new-problem"), error);
-    }
-  },
-
-  workspaces({ workspaces, active }) {
-    const select = $("new-workspace");
-    const before = select.value;
-    const none = el("option", { value: "" }, active ? `${oneLine(active)} (active)` : "none");
-    select.replaceChildren(none, ...workspaces.map(({ slug, path }) => el("option", { value: slug, title: oneLine(path) }, oneLine(slug))));
-    select.value = workspaces.some(({ slug }) => slug === before) ? before : "";
-  },
-
-  request() {
-    const request = { adapter: $("new-adapter").value.trim() };
-    const fields = [["workspaceSlug", "new-workspace"], ["cwd", "new-cwd"], ["label", "new-label"], ["prompt", "new-prompt"]];
-    for (const [name, id] of fields) {
-      const value = $(id).value.trim();
-      if (value) request[name] = value;
-    }
-    const options = {};
-    for (const line of $("new-options").value.split("\n").map(line => line.trim()).filter(Boolean)) {
-      const [, name, value] = /^([^=\s]+)\s*=\s*(.*)$/.exec(line) ?? [];
-      if (!name) throw new ApiError(0, { message: `“${line}” is not an option.`, hint: "Write name=value" });
-      options[name] = optionValue(value);
-    }
-    if (Object.keys(options).length) request.options = options;
-    return request;
-  },
-
-  async start() {
-    if (this.isStarting) return;
-    this.isStarting = true;
-    $("new-start").disabled = true;
-    problem($("new-problem"), null);
-    try {
-      const request = this.request();
-      const session = await api.spawn(request);
-      storage.set("localStorage", "adapter", request.adapter);
-      $("new").close();
-      for (const id of ["new-label", "new-prompt"]) $(id).value = "";
-      sessions.put(session);
-      go(session.id);
-      announce("Session started");
-      detail.write();
-    } catch (error) {
-      problem($("new-problem"), error);
-    } finally {
-      this.isStarting = false;
-      $("new-start").disabled = false;
-    }
-  },
-};
-
-/** Converts numbers, true and false. Everything else stays text. */
-function optionValue(text) {
-  if (text === "true" || text === "false") return text === "true";
-  return /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text;
+/** Asks for one line of text. Resolves to null if the user cancels. */
+function ask(title, label, value) {
+  const dialog = $("text");
+  setText($("text-title"), title);
+  setText($("text-label"), label);
+  $("text-input").value = value;
+  dialog.returnValue = "no";
+  dialog.showModal();
+  $("text-input").select();
+  return new Promise(resolve => {
+    dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes" ? $("text-input").value : null), { once: true });
+  });
 }
 
 const KEYS = [
   ["j k or ↓ ↑", "next, previous session"],
-  ["Enter", "write to the selected session"],
+  ["Enter", "write to the selected session; in the prompt: send or queue"],
   ["/", "filter"],
   ["n", "new session"],
-  ["1 … 9", "answer the question"],
-  ["Esc", "cancel the question, or interrupt the turn"],
+  ["Ctrl K", "all actions and sessions"],
+  ["b", "board of all live sessions"],
+  ["f", "search in the transcript"],
+  ["1 … 9", "answer the question, with the focus on it or on the transcript"],
+  ["Esc", "leave a field; cancel the question, or interrupt the turn"],
+  ["↑", "in an empty prompt: edit the last queued prompt"],
   ["i", "interrupt the turn"],
   ["t", "transcript or raw lines"],
   ["G", "newest output"],
@@ -123,6 +52,7 @@ const help = {
     $("help-open").addEventListener("click", () => this.open());
     $("keys-on").checked = keys.on;
     $("keys-on").addEventListener("change", () => keys.set($("keys-on").checked));
+    $("text-cancel").addEventListener("click", () => $("text").close("no"));
     const theme = storage.get("localStorage", "theme");
     $("theme").value = theme;
     this.paint(theme);

@@ -66,6 +66,49 @@ function clock(iso) {
 
 const plural = (count, one, many = one + "s") => count + " " + (count === 1 ? one : many);
 
+/** Copies a text. Without a secure connection, browsers only offer the old way. */
+async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const box = el("textarea", { class: "unseen", value: text, readOnly: true, tabIndex: -1, "aria-hidden": "true" });
+    const before = document.activeElement;
+    (document.querySelector("dialog[open]") ?? document.body).append(box);
+    box.select();
+    const isDone = document.execCommand("copy");
+    box.remove();
+    before?.focus?.({ preventScroll: true });
+    return isDone;
+  }
+}
+
+/** A button that copies what `text()` returns. */
+function copyButton(label, text) {
+  const button = el("button", {
+    type: "button",
+    class: "copy",
+    "aria-label": label,
+    title: label,
+    onclick: async event => {
+      event.preventDefault();
+      event.stopPropagation();
+      const isDone = await copyText(text());
+      button.classList.toggle("done", isDone);
+      setTimeout(() => button.classList.remove("done"), 1500);
+      announce(isDone ? "Copied" : "The browser does not allow copying");
+    },
+  });
+  return button;
+}
+
+/** Offers parts of a text as a file. */
+function download(name, type, parts) {
+  const address = URL.createObjectURL(new Blob(parts, { type }));
+  el("a", { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 60000);
+}
+
 /** Storage that survives reloads, if the browser allows it. Everything works without it. */
 const storage = {
   get(store, name) {
@@ -81,6 +124,15 @@ const storage = {
       else window[store].removeItem("agentproto." + name);
     } catch {
       // Storage may be disabled. The page works without it.
+    }
+  },
+  /** The rest of all names that start with a prefix. */
+  names(store, prefix) {
+    try {
+      const names = Object.keys(window[store]).filter(name => name.startsWith("agentproto." + prefix));
+      return names.map(name => name.slice("agentproto.".length + prefix.length));
+    } catch {
+      return [];
     }
   },
 };

@@ -13,7 +13,18 @@ function fragment(name) {
   return new URLSearchParams(location.hash.slice(1)).get(name) || "";
 }
 
+function goBoard() {
+  if (location.hash !== "#board") history.pushState(null, "", location.pathname + "#board");
+  follow();
+}
+
 function follow() {
+  const isBoard = location.hash === "#board";
+  if (isBoard !== board.isOpen) {
+    detail.open("");
+    board.open(isBoard);
+    show($("nothing"), !isBoard && !fragment("s"));
+  }
   detail.open(fragment("s"));
 }
 
@@ -84,6 +95,13 @@ async function main() {
   help.begin();
   list.begin();
   detail.begin();
+  queue.begin();
+  composer.begin();
+  questions.begin();
+  find.begin();
+  board.begin();
+  palette.begin();
+  notify.begin();
   newSession.begin();
   $("login-form").addEventListener("submit", event => {
     event.preventDefault();
@@ -91,6 +109,7 @@ async function main() {
   });
   $("forget-token").addEventListener("click", () => {
     detail.leave();
+    queue.clear();
     sessions.all.clear();
     sessions.isLoaded = false;
     signOut("You are signed out.");

@@ -17,11 +17,18 @@ class Prose {
   #lines = 0;
   #chars = 0;
   #fence = "";
+  /** The whole text, or null if it is too long to be shown as Markdown. */
+  #whole = "";
 
   /** `made(piece)` is called for every new piece, to limit their number. */
   constructor(root, made) {
     this.#root = root;
     this.#made = made;
+  }
+
+  /** The text as the agent wrote it, if it is not too long. */
+  get whole() {
+    return this.#whole;
   }
 
   take(text) {
@@ -37,6 +44,7 @@ class Prose {
   }
 
   #add(text) {
+    if (this.#whole !== null) this.#whole = this.#whole.length + text.length > MAX_MARKDOWN ? null : this.#whole + text;
     const lines = (this.#open + text).split("\n");
     this.#open = lines.pop();
     for (const line of lines) this.#line(line, "\n");

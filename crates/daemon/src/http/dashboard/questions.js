@@ -8,15 +8,27 @@ const questions = {
   open: [],
   seen: new Set(),
 
+  begin() {
+    $("questions-toggle").addEventListener("click", () => this.fold(!$("questions").classList.contains("folded")));
+  },
+
+  /** Shows only the first line of the panel, so that more of the transcript is visible. */
+  fold(isFolded) {
+    $("questions").classList.toggle("folded", isFolded);
+    $("questions-toggle").setAttribute("aria-expanded", String(!isFolded));
+    setText($("questions-toggle"), isFolded ? "Show" : "Hide");
+  },
+
   show(id, open) {
     const known = this.id === id ? this.open.map(question => question.id) : [];
     const isSame = this.id === id && known.length === open.length && open.every((question, n) => question.id === known[n]);
     this.id = id;
     this.open = open;
     if (isSame) return;
-    const root = $("questions");
-    const hadFocus = root.contains(document.activeElement);
-    show(root, open.length > 0);
+    const root = $("cards");
+    const hadFocus = $("questions").contains(document.activeElement);
+    show($("questions"), open.length > 0);
+    setText($("questions-count"), plural(open.length, "question"));
     root.replaceChildren(...open.map((question, at) => this.card(question, at)));
     if (!open.length) {
       if (hadFocus) $("transcript").focus({ preventScroll: true });
@@ -24,6 +36,7 @@ const questions = {
     }
     const news = open.filter(question => !known.includes(question.id));
     if (news.length) announce("The agent asks: " + oneLine(news[0].message));
+    if (news.length) this.fold(false);
     // Do not take the focus from a user who types. Focus the card and not a button, so that an
     // accidental Enter allows nothing.
     if (!isWriting() && !document.querySelector("dialog[open]")) root.firstElementChild.focus({ preventScroll: true });
@@ -44,6 +57,7 @@ const questions = {
       el("p", { class: "question-title", id: titleId },
         el("span", { class: "kind" }, count > 1 ? `Question ${at + 1} of ${count}` : "Question"),
         el("span", { class: "question-text", dir: "auto" }, bounded(clean(question.message), 4000))),
+      this.tool(question),
       this.form(question),
       el("div", { class: "question-buttons" }, ...buttons),
       el("p", { class: "problem", role: "alert", hidden: true }));
@@ -53,6 +67,23 @@ const questions = {
       setTimeout(() => card.classList.remove("fresh"), NEW_CARD_DELAY);
     }
     return card;
+  },
+
+  /** The tool call that the agent asks about: files, differences and arguments. */
+  tool({ tool, message }) {
+    if (!tool || typeof tool !== "object") return null;
+    const places = (Array.isArray(tool.locations) ? tool.locations : []).slice(0, 20)
+      .map(place => oneLine(place?.path ?? "") + (Number.isInteger(place?.line) ? ":" + place.line : "")).filter(Boolean);
+    const { parts, diffs } = toolParts(tool.input, tool.content);
+    const name = oneLine(tool.name ?? "");
+    const known = diffs.map(diff => oneLine(diff.path));
+    const rest = places.filter(place => !known.includes(place));
+    const line = [name && name !== oneLine(message) ? name : "", oneLine(tool.kind ?? "")].filter(Boolean).join(" · ");
+    if (!line && !rest.length && !parts.length) return null;
+    return el("div", { class: "question-tool", tabIndex: 0, role: "group", "aria-label": "The tool call" },
+      line ? el("p", { class: "kind", dir: "auto" }, line) : null,
+      rest.length ? el("p", { class: "places" }, ...rest.map(place => el("code", {}, el("bdi", {}, place)))) : null,
+      ...parts);
   },
 
   /** A form for the fields of the question's schema, or null if its options have every answer. */
@@ -83,6 +114,12 @@ const questions = {
     }, ...labels, el("button", { type: "submit", class: "allow" }, "Send the answer"));
   },
 
+  /** Moves the focus to the first question. */
+  focus() {
+    this.fold(false);
+    $("cards").firstElementChild?.focus({ preventScroll: true });
+  },
+
   /** Answers with the keys 1 to 9. */
   choose(n) {
     const question = this.open[0];
@@ -100,7 +137,7 @@ const questions = {
 
   async answer(question, answer, label) {
     const { id } = this;
-    const card = [...$("questions").children].find(node => node.dataset.question === question.id);
+    const card = [...$("cards").children].find(node => node.dataset.question === question.id);
     const buttons = [...(card?.querySelectorAll("button") ?? [])];
     if (card?.classList.contains("fresh") || buttons.some(button => button.disabled)) return;
     for (const button of buttons) button.disabled = true;

@@ -6,6 +6,8 @@ const MAX_SHOWN = 100000;
 /** Limits of one group of stderr lines. */
 const GROUP_LINES = 200;
 const GROUP_CHARS = 16384;
+/** Maximum number of changed lines of a difference that is open at first. */
+const SMALL_DIFF = 40;
 
 class TalkWriter {
   #pane;
@@ -14,6 +16,7 @@ class TalkWriter {
   #thought = null;
   #stderr = null;
   #tools = new Map();
+  #plan = null;
   #questions = new Map();
   #turn = false;
   #skipErrorLines = false;
@@ -31,7 +34,7 @@ class TalkWriter {
       case "event": return this.#event(data);
       case "line": return this.#line(data);
       case "status": return this.#status(data);
-      case "permission": return data.closed ? this.#closed(data.id) : this.#opened(data.id);
+      case "permission": return data.closed ? this.#closed(data.id, data.answer) : this.#opened(data);
       case "gap": return this.#gap(data);
       default: return undefined;
     }
@@ -41,7 +44,7 @@ class TalkWriter {
     this.#skipErrorLines = data.type === "error";
     switch (data.type) {
       case "text-delta": return this.#appendText(data.text);
-      case "thought": return this.#think(data.text);
+      case "thought": return Array.isArray(data.plan) ? this.#showPlan(data.plan) : this.#think(data.text);
       case "tool-call": return this.#call(data);
       case "tool-result": return this.#result(data);
       case "agent-prompt": return this.#ask(data);
@@ -53,9 +56,21 @@ class TalkWriter {
 
   /** Ends the current message or thought, because something else follows. */
   #close() {
-    this.#text?.end();
+    if (this.#text) this.#finish(this.#text);
     this.#thought?.prose.end();
     this.#text = this.#thought = this.#stderr = null;
+  }
+
+  /** Shows a complete message as Markdown, unless the user is selecting text in it. */
+  #finish({ prose, body, pieces }) {
+    prose.end();
+    if (!prose.whole) return;
+    const isWanted = () => pieces.length > 0 && pieces.every(piece => piece.node?.isConnected);
+    markdown.parse(prose.whole, isWanted, (nodes, count) => whenNotSelected(body, () => {
+      if (!isWanted()) return;
+      const weight = 1 + Math.floor(count / 8) + Math.floor(prose.whole.length / CHARS_OF_A_PIECE);
+      this.#pane.swap(pieces, el("div", { class: "md" }, ...nodes), weight);
+    }));
   }
 
   #prompt({ prompt, at, cut }) {
@@ -64,7 +79,8 @@ class TalkWriter {
     this.#lastText = "";
     const body = el("div", { class: "said" });
     const time = at ? el("time", { dateTime: at, title: new Date(at).toLocaleString() }, clock(at)) : null;
-    this.#pane.hold(el("article", { class: "block you", "aria-label": "You" }, body, time));
+    const copy = copyButton("Copy the prompt", () => clean(prompt));
+    this.#pane.hold(el("article", { class: "block you", "aria-label": "You" }, body, el("div", { class: "under" }, time, copy)));
     for (const piece of pieces(clean(prompt) + (cut ? " …" : ""))) {
       const node = el("div", { class: "text", dir: "auto" }, piece);
       body.append(node);
@@ -77,10 +93,12 @@ class TalkWriter {
     if (!this.#text) {
       this.#close();
       const body = el("div", { class: "said" });
-      this.#pane.hold(el("article", { class: "block agent", "aria-label": "Agent" }, body));
-      this.#text = new Prose(body, piece => this.#pane.track(piece));
+      const pieces = [];
+      const prose = new Prose(body, piece => pieces.push(this.#pane.track(piece)));
+      this.#pane.hold(el("article", { class: "block agent", "aria-label": "Agent" }, body, copyButton("Copy the message", () => prose.whole ?? body.innerText)));
+      this.#text = { prose, body, pieces };
     }
-    this.#text.take(text);
+    this.#text.prose.take(text);
     this.#lastText = (this.#lastText + text).slice(-400);
   }
 
@@ -102,6 +120,17 @@ class TalkWriter {
     }
   }
 
+  /** One checklist for each turn, which every new version of the plan updates. */
+  #showPlan(entries) {
+    this.#turn = true;
+    if (!this.#plan?.isConnected) {
+      this.#close();
+      this.#plan = this.#pane.add(el("section", { class: "block plan", "aria-label": "Plan" }));
+    }
+    this.#plan.replaceChildren(...planView(entries));
+    this.#pane.planned?.(entries);
+  }
+
   #call({ id, name, kind, args }) {
     this.#turn = true;
     this.#close();
@@ -121,29 +150,39 @@ class TalkWriter {
     this.#tools.delete(id);
   }
 
-  #ask({ id, message, options }) {
+  #ask({ id, message, options, decision }) {
     this.#close();
     const offered = (options || []).map(option => oneLine(option.label || option.id)).join(" · ");
     const node = el("div", { class: "block asked" },
       el("span", { class: "kind" }, "Question"), el("span", { dir: "auto" }, clean(message)),
-      offered ? el("span", { class: "offered", dir: "auto" }, offered) : null);
+      offered ? el("span", { class: "offered", dir: "auto" }, offered) : null,
+      decision ? el("span", { class: "decision", dir: "auto" }, "Decided by the host: " + oneLine(decision)) : null);
     this.#pane.add(node);
     this.#questions.set(id, node);
   }
 
   /** While a question is open, it is shown above the prompt with its buttons. */
-  #opened(id) {
-    this.#questions.get(id)?.classList.add("open");
+  #opened({ id, options }) {
+    const node = this.#questions.get(id);
+    if (!node) return;
+    node.classList.add("open");
+    node.labels = new Map((options || []).map(option => [option.id, option.label]));
   }
 
-  #closed(id) {
-    this.#questions.get(id)?.classList.remove("open");
+  #closed(id, answer) {
+    const node = this.#questions.get(id);
+    if (!node) return;
+    node.classList.remove("open");
+    if (answer !== undefined && answer !== null) {
+      node.append(el("span", { class: "decision", dir: "auto" }, "Answer: " + bounded(answerText(answer, node.labels), 300)));
+    }
     this.#questions.delete(id);
   }
 
   #end(reason) {
     this.#close();
     this.#turn = false;
+    this.#plan = null;
     for (const id of [...this.#questions.keys()]) this.#closed(id);
     for (const call of this.#tools.values()) call.abandoned();
     this.#tools.clear();
@@ -228,6 +267,74 @@ function lazy(title, content, props) {
   return node;
 }
 
+/** Calls `done` now, or as soon as no text in `node` is selected. */
+function whenNotSelected(node, done) {
+  const isSelected = () => {
+    const selection = document.getSelection();
+    return Boolean(selection && !selection.isCollapsed && selection.rangeCount && selection.getRangeAt(0).intersectsNode(node));
+  };
+  if (!isSelected()) {
+    done();
+    return;
+  }
+  const check = () => {
+    if (isSelected()) return;
+    document.removeEventListener("selectionchange", check);
+    done();
+  };
+  document.addEventListener("selectionchange", check);
+}
+
+/** An answer in words: the label of an option, or the content of a form. */
+function answerText(answer, labels) {
+  if (typeof answer === "string") return oneLine(labels?.get(answer) ?? answer);
+  if (answer.cancelled) return "canceled";
+  if (typeof answer.optionId === "string") return oneLine(answer.label ?? labels?.get(answer.optionId) ?? answer.optionId);
+  return oneLine(pretty(answer.content ?? answer));
+}
+
+const PLAN_STATES = { completed: ["☑", "done"], in_progress: ["▸", "in progress"], pending: ["☐", "open"] };
+
+/** A plan as a checklist. */
+function planView(entries) {
+  const shown = entries.slice(0, 200).filter(entry => entry && typeof entry === "object");
+  const items = shown.map(({ content, status, priority }) => {
+    const [sign, name] = PLAN_STATES[status] ?? PLAN_STATES.pending;
+    return el("li", { class: "step " + name.replace(" ", "-") },
+      el("span", { class: "box", role: "img", "aria-label": name }, sign),
+      el("span", { dir: "auto" }, bounded(oneLine(content), 500)),
+      priority === "high" ? el("span", { class: "kind" }, "high priority") : null);
+  });
+  return [el("h3", {}, "Plan ", el("span", { class: "quiet" }, planText(entries))), el("ol", {}, ...items)];
+}
+
+function planText(entries) {
+  const isDone = entry => entry?.status === "completed";
+  return `${entries.filter(isDone).length} of ${entries.length} done`;
+}
+
+/** The parts of a tool call, for the transcript and for questions: differences, arguments, result. */
+function toolParts(args, content) {
+  const diffs = [...diffsIn(args), ...diffsIn(content)].slice(0, MAX_DIFFS);
+  const part = (title, text) => [el("h3", {}, title), codeText(bounded(text, MAX_SHOWN))];
+  const parts = [];
+  if (diffs.length) parts.push(el("h3", {}, "Changes"), ...diffs.map(diffView));
+  if (args !== null && args !== undefined) {
+    const text = () => pretty(args);
+    if (diffsIn(args).length) parts.push(lazy("Arguments", text));
+    else parts.push(...part("Arguments", text()));
+  }
+  const rest = withoutDiffs(content);
+  const result = rest === undefined || rest === null ? "" : contentText(rest);
+  if (result) parts.push(...part("Result", result));
+  return { parts, diffs };
+}
+
+/** A block of text in a fixed width, with a button to copy it. */
+function codeText(text) {
+  return el("div", { class: "copyable" }, el("pre", { class: "code", dir: "auto" }, text), copyButton("Copy", () => text));
+}
+
 class ToolCall {
   #node;
   #mark = el("span", { class: "state", role: "img", "aria-label": "running" });
@@ -237,6 +344,7 @@ class ToolCall {
   #body = el("div", { class: "parts" });
   #args;
   #content;
+  #wasOpened = false;
   isDone = false;
 
   constructor(pane, name, kind, args) {
@@ -251,6 +359,7 @@ class ToolCall {
     this.#name.textContent = oneLine(name) || "A tool";
     this.#kind.textContent = oneLine(kind ?? "");
     this.#args = args;
+    this.#count();
     this.#fill();
   }
 
@@ -258,8 +367,20 @@ class ToolCall {
     this.isDone = true;
     this.#content = content;
     this.#state(ok ? "ok" : "failed", ok ? "done" : "failed");
-    this.#preview.textContent = oneLine(contentText(content)).slice(0, 160);
+    const rest = withoutDiffs(content);
+    this.#preview.textContent = rest === null || rest === undefined ? "" : oneLine(contentText(rest)).slice(0, 160);
+    this.#count();
     this.#fill();
+  }
+
+  /** Shows how many lines changed, and opens a small difference. */
+  #count() {
+    const diffs = [...diffsIn(this.#args), ...diffsIn(this.#content)];
+    if (!diffs.length) return;
+    const sums = diffs.map(difference).reduce((sum, one) => ({ added: sum.added + one.added, removed: sum.removed + one.removed }));
+    this.#preview.textContent = countText(sums);
+    if (sums.added + sums.removed <= SMALL_DIFF && !this.#wasOpened) this.#node.open = true;
+    this.#wasOpened = true;
   }
 
   /** Called if the turn ended without a result. */
@@ -274,11 +395,7 @@ class ToolCall {
 
   #fill() {
     if (!this.#node?.open) return;
-    const part = (title, text) => [el("h3", {}, title), el("pre", { class: "code", dir: "auto" }, bounded(text, MAX_SHOWN))];
-    const parts = [];
-    if (this.#args !== null && this.#args !== undefined) parts.push(...part("Arguments", pretty(this.#args)));
-    const result = this.isDone ? contentText(this.#content) : "";
-    if (result) parts.push(...part("Result", result));
+    const { parts } = toolParts(this.#args, this.isDone ? this.#content : null);
     if (!parts.length) parts.push(el("p", { class: "quiet" }, this.isDone ? "No arguments, no result." : "No arguments."));
     this.#body.replaceChildren(...parts);
   }

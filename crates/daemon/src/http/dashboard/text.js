@@ -78,12 +78,6 @@ function contentText(value) {
   }
   if (typeof value.text === "string") return clean(value.text);
   if (value.type === "content" && value.content) return contentText(value.content);
-  if (value.type === "diff" && typeof value.path === "string") return difference(value);
+  if (value.type === "diff" && typeof value.path === "string") return clean(value.path);
   return pretty(value);
-}
-
-function difference({ path, oldText, newText }) {
-  const lines = (mark, text) =>
-    text ? clean(text).split("\n").map(line => mark + line).join("\n") + "\n" : "";
-  return clean(path) + "\n" + lines("- ", oldText) + lines("+ ", newText);
 }

@@ -101,9 +101,29 @@ class Transcript {
 
   /** For the writer: counts an element. Longer ones count more. */
   track(node, chars = 0) {
-    const weight = 1 + Math.floor(chars / CHARS_OF_A_PIECE);
-    this.#pieces.push([node, weight]);
-    this.#weight += weight;
+    const piece = { node, weight: 1 + Math.floor(chars / CHARS_OF_A_PIECE) };
+    this.#pieces.push(piece);
+    this.#weight += piece.weight;
+    return piece;
+  }
+
+  /**
+   * For the writer: replaces the pieces of a message by one node. What the user sees stays in place.
+   */
+  swap(pieces, node, weight) {
+    const [first, ...rest] = pieces;
+    const view = this.#root.getBoundingClientRect();
+    const blocks = [...this.#root.children];
+    const anchor = this.#pinned ? null : blocks.find(block => block.getBoundingClientRect().bottom > view.top && !block.contains(first.node));
+    const top = anchor?.getBoundingClientRect().top;
+    first.node.parentElement.replaceChildren(node);
+    this.#weight += weight - pieces.reduce((sum, piece) => sum + piece.weight, 0);
+    first.node = node;
+    first.weight = weight;
+    for (const piece of rest) Object.assign(piece, { node: null, weight: 0 });
+    if (anchor) this.#root.scrollTop += anchor.getBoundingClientRect().top - top;
+    this.#trim();
+    this.#settle();
   }
 
   #flush() {
@@ -148,15 +168,16 @@ class Transcript {
     if (this.#weight <= max) return;
     this.#earlier();
     while (this.#weight > max && this.#first < this.#pieces.length - 1) {
-      const [node, weight] = this.#pieces[this.#first];
+      const { node, weight } = this.#pieces[this.#first];
       this.#pieces[this.#first++] = null;
       this.#weight -= weight;
+      if (!node) continue;
       const holder = node.parentElement;
       node.remove();
       // Also remove a message whose pieces are all gone, unless it is still being written.
       const block = holder?.closest(".block");
       const isOver = block && block !== this.#root.lastElementChild;
-      if (isOver && !block.querySelector(".text, .code, .heading, .line")) block.remove();
+      if (isOver && !block.querySelector(".text, .code, .heading, .line, .md")) block.remove();
     }
     if (this.#first > MAX_PIECES * 4) {
       this.#pieces = this.#pieces.slice(this.#first);
