@@ -12,8 +12,12 @@ import connection from "./cases/connection.mjs";
 import hostile from "./cases/hostile.mjs";
 import access from "./cases/access.mjs";
 import looks from "./cases/looks.mjs";
+import work from "./cases/work.mjs";
+import content from "./cases/content.mjs";
+import extras from "./cases/tools.mjs";
+import day from "./cases/day.mjs";
 
-const CASES = [...signIn, ...talk, ...questions, ...life, ...connection, ...hostile, ...access, ...looks];
+const CASES = [...signIn, ...talk, ...questions, ...life, ...connection, ...hostile, ...access, ...work, ...content, ...extras, ...day, ...looks];
 
 /** Runs one case. It shares the daemon with the others, and can open tabs and start its own daemon. */
 async function run(browser, host, test, mutate) {

@@ -23,8 +23,7 @@ export default [
       for (const label of labels) {
         await press("n");
         await page.locator("#new-adapter:focus").waitFor();
-        await page.waitForFunction(() => document.querySelectorAll("#adapters option").length > 0);
-        await press("ControlOrMeta+a");
+        await page.waitForFunction(() => document.querySelectorAll("#new-adapter option").length > 0);
         await page.keyboard.type("mock-acp");
         await press("Tab", "Tab");
         await page.keyboard.type(label);
@@ -63,11 +62,12 @@ export default [
       await page.keyboard.type("be slow");
       await press("Enter");
       await page.locator("#interrupt:enabled").waitFor();
-      await press("i");
+      await press("Escape", "i");
       await page.locator(`${MARK}[data-reason=cancelled]`).waitFor();
       // Move the focus from the prompt back to the Kill button.
+      await press("Enter");
       await page.locator("#prompt:focus").waitFor();
-      for (let n = 0; n < 12 && await focused(page) !== "kill"; n++) await press("Shift+Tab");
+      for (let n = 0; n < 20 && await focused(page) !== "kill"; n++) await press("Shift+Tab");
       await press("Enter");
       await page.getByRole("dialog", { name: /^Kill/ }).waitFor();
       await press("Tab", "Enter");
@@ -96,20 +96,25 @@ export default [
     },
   },
   {
-    name: "typing is not read as shortcuts when another client starts a turn",
+    name: "typing is not read as shortcuts when another client starts a turn or ends the session",
     async run({ assert, host, page: open }) {
       const { id } = await host.session("slow");
       const { page } = await open(id);
       await page.locator("#prompt:enabled").click();
       await page.keyboard.type("a sentence");
       await host.ask("POST", `/sessions/${id}/prompt`, { prompt: "go" });
-      await page.locator("#prompt:disabled").waitFor();
-      await page.keyboard.type("in");
+      await page.locator("#composer[data-mode=queue]").waitFor();
+      await page.keyboard.type(" in 1 go");
       assert.equal(await page.locator("dialog[open]").count(), 0);
       assert.equal((await host.ask("GET", `/sessions/${id}`)).busy, true);
-      await host.ask("POST", `/sessions/${id}/interrupt`);
-      await page.locator("#prompt:enabled").waitFor();
-      assert.equal(await page.locator("#prompt").inputValue(), "a sentence");
+      assert.equal(await page.locator("#prompt").inputValue(), "a sentence in 1 go");
+      await host.ask("POST", `/sessions/${id}/kill`);
+      // The field disappears while the user types. The rest of the text does nothing.
+      await page.keyboard.type("x");
+      await page.locator("#composer").waitFor({ state: "hidden" });
+      await page.keyboard.type("nnnn?b", { delay: 30 });
+      assert.equal(await page.locator("dialog[open]").count(), 0);
+      assert.equal(await page.locator("#board").isVisible(), false);
     },
   },
   {
@@ -223,6 +228,7 @@ export default [
       await page.locator("#prompt").fill("go");
       await page.keyboard.press("Enter");
       await page.locator(".question:not(.fresh)").waitFor();
+      await page.keyboard.press("Escape");
       await page.keyboard.press("1");
       await page.locator(MARK).waitFor();
       const heard = (await page.evaluate(() => window.heard)).join("\n");

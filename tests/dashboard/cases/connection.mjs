@@ -27,7 +27,7 @@ export default [
           assert.ok((await again).headers()["last-event-id"], "the request has no Last-Event-ID");
         }
         await page.locator(".agent", { hasText: "tick 18 " }).waitFor();
-        await page.keyboard.press("Escape");
+        await page.getByRole("button", { name: "Interrupt" }).click();
         await page.locator(MARK).waitFor();
         const seen = await ticks(page);
         assert.deepEqual(seen, seen.map((_, n) => seen[0] + n));

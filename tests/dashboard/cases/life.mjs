@@ -9,11 +9,12 @@ export default [
       const { id } = await host.session("slow");
       const { page } = await open(id);
       for (const [n, key] of ["i", "Escape"].entries()) {
-        await page.locator("#prompt:enabled").waitFor();
+        await page.locator("#composer[data-mode=send]").waitFor();
         await page.locator("#prompt").fill("go");
         await page.keyboard.press("Enter");
         await page.locator(".agent").nth(n).waitFor();
         await page.locator("#interrupt:enabled").waitFor();
+        await page.keyboard.press("Escape");
         await page.keyboard.press(key);
         await page.locator(`${MARK}[data-reason=cancelled]`).nth(n).waitFor();
       }

@@ -11,6 +11,9 @@ async function asked(host, open, scenario = "permission") {
   await tab.page.getByLabel("Prompt", { exact: true }).fill("go");
   await tab.page.keyboard.press("Enter");
   await tab.page.locator(OPEN).waitFor();
+  // The focus stays in the prompt. Escape moves it to the question.
+  await tab.page.keyboard.press("Escape");
+  await tab.page.locator(".question:focus").waitFor();
   return { id, ...tab, tab };
 }
 
@@ -40,7 +43,7 @@ export default [
       page.on("request", request => request.url().includes("/permissions/") && sent.push(request.postData()));
       // Press keys at the moment the card appears.
       await page.evaluate(() => {
-        const root = document.getElementById("questions");
+        const root = document.getElementById("cards");
         new MutationObserver(() => {
           if (!root.childElementCount) return;
           document.dispatchEvent(new KeyboardEvent("keydown", { key: "1", bubbles: true }));
@@ -49,7 +52,9 @@ export default [
       });
       await page.locator("#prompt").fill("go");
       await page.keyboard.press("Enter");
+      await page.locator("#transcript").focus();
       await page.locator(OPEN).waitFor();
+      await page.locator(".question:focus").waitFor();
       await page.keyboard.press("Enter");
       await page.keyboard.press("Space");
       assert.deepEqual(sent, []);
@@ -117,6 +122,7 @@ export default [
       assert.equal(await page.locator(".question").nth(1).locator("kbd").count(), 0);
       await page.getByRole("button", { name: "Yes, this" }).click();
       await page.waitForFunction(() => document.querySelectorAll(".question").length === 1);
+      await page.locator("#transcript").focus();
       await page.keyboard.press("1");
       await page.locator(MARK).waitFor();
       assert.deepEqual(answered, ["other"]);

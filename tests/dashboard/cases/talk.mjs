@@ -9,10 +9,10 @@ export default [
       const { page } = await open();
       await page.getByRole("button", { name: "New", exact: true }).click();
       const form = page.getByRole("dialog", { name: "New session" });
-      await page.waitForFunction(() => document.querySelectorAll("#adapters option").length > 2);
-      const offered = await page.locator("#adapters option").evaluateAll(all => all.map(one => one.value));
+      await page.waitForFunction(() => document.querySelectorAll("#new-adapter option").length > 2);
+      const offered = await page.locator("#new-adapter option").evaluateAll(all => all.map(one => one.value));
       assert.ok(offered.includes("mock-acp"), String(offered));
-      await form.getByLabel("Adapter").fill("mock-acp");
+      await form.getByLabel("Adapter").selectOption("mock-acp");
       await form.getByLabel("Directory").fill(host.work);
       await form.getByLabel("Label").fill("first of all");
       await form.getByLabel("First prompt").fill("hello from the form");
@@ -33,11 +33,12 @@ export default [
       const { page } = await open();
       await page.getByRole("button", { name: "New", exact: true }).click();
       const form = page.getByRole("dialog", { name: "New session" });
-      await form.getByLabel("Adapter").fill("mock-acp");
+      await form.getByLabel("Adapter").selectOption("mock-acp");
       await page.locator("#new-workspace option[value=shop]").waitFor({ state: "attached" });
       await form.getByLabel("Workspace", { exact: true }).selectOption("shop");
       await form.getByText("Options of the adapter").click();
-      await form.getByLabel("name=value").fill("scenario=thought\npatience=4");
+      await form.getByLabel(/^scenario/).fill("thought");
+      await form.getByLabel(/^patience/).fill("4");
       await form.getByLabel("First prompt").fill("where am I?");
       await form.getByRole("button", { name: "Start" }).click();
       await page.locator(".thought").waitFor();
@@ -52,14 +53,20 @@ export default [
       const tab = await open();
       tab.expected.push("404", "422");
       const { page } = tab;
+      // An adapter that is removed while the form is open.
+      await page.route("**/adapters", async route => {
+        const answer = await route.fetch();
+        const json = await answer.json();
+        await route.fulfill({ response: answer, json: { ...json, adapters: ["nobody", ...json.adapters] } });
+      });
       await page.keyboard.press("n");
       const form = page.getByRole("dialog", { name: "New session" });
-      await form.getByLabel("Adapter").fill("nobody");
+      await form.getByLabel("Adapter").selectOption("nobody");
       await form.getByRole("button", { name: "Start" }).click();
       const problem = form.locator("#new-problem");
       await problem.waitFor();
       assert.match(await problem.textContent(), /nobody/);
-      await form.getByLabel("Adapter").fill("mock-acp");
+      await form.getByLabel("Adapter").selectOption("mock-acp");
       await form.getByLabel("Directory").fill("/nowhere/at/all");
       await form.getByRole("button", { name: "Start" }).click();
       await page.waitForFunction(() => document.getElementById("new-problem").textContent.includes("/nowhere"));
@@ -69,7 +76,7 @@ export default [
     },
   },
   {
-    name: "prompts: Enter sends, Shift+Enter does not, and the field is disabled during a turn",
+    name: "prompts: Enter sends, Shift+Enter does not, and the field stays enabled during a turn",
     async run({ assert, host, page: open }) {
       const { id } = await host.session("default");
       const { page } = await open(id);
@@ -85,17 +92,19 @@ export default [
       await page.keyboard.type("be slow");
       await page.keyboard.press("Enter");
       await page.locator(".agent", { hasText: "slow" }).or(page.locator(".agent").nth(1)).first().waitFor();
-      await page.locator("#prompt:disabled").waitFor();
+      await page.locator("#composer[data-mode=queue]").waitFor();
       assert.equal(await page.locator("#pill").textContent(), "working");
-      assert.equal(await page.locator("#send").isDisabled(), true);
+      assert.equal(await page.locator("#send").textContent(), "Queue");
+      assert.equal(await box.isEnabled(), true);
+      assert.equal(await page.evaluate(() => document.activeElement.id), "prompt");
       await page.getByRole("button", { name: "Interrupt" }).click();
       await page.locator(`${MARK}[data-reason=cancelled]`).waitFor();
-      await page.locator("#prompt:enabled").waitFor();
+      await page.locator("#composer[data-mode=send]").waitFor();
       assert.equal(await page.locator("#pill").textContent(), "ready");
     },
   },
   {
-    name: "an overlapping prompt is refused with an error and not lost",
+    name: "an overlapping prompt is queued and not lost",
     async run({ assert, host, page: open }) {
       const { id } = await host.session("default");
       const tab = await open(id);
@@ -108,15 +117,30 @@ export default [
       });
       await page.getByLabel("Prompt", { exact: true }).fill("me too");
       await page.keyboard.press("Enter");
-      const problem = page.locator("#composer-problem");
-      await problem.waitFor();
-      assert.match(await problem.textContent(), /turn is running.*interrupt/is);
-      assert.equal(await page.locator("#prompt").inputValue(), "me too");
+      await page.locator("#queue-list li", { hasText: "me too" }).waitFor();
+      await page.unroute("**/prompt");
       await host.ask("POST", `/sessions/${id}/interrupt`);
-      await page.locator("#prompt:enabled").waitFor();
-      assert.equal(await problem.isVisible(), false);
-      assert.equal(await page.locator("#prompt").inputValue(), "me too");
+      await page.locator("#queue.paused").waitFor();
+      await page.getByRole("button", { name: "Continue" }).click();
+      await page.locator(".you", { hasText: "me too" }).waitFor();
+      assert.equal(await page.locator("#queue").isVisible(), false);
       await host.ask("POST", `/sessions/${id}/kill`);
+    },
+  },
+  {
+    name: "a refused prompt comes back to the field with the error",
+    async run({ assert, host, page: open }) {
+      const { id } = await host.session("default");
+      const tab = await open(id);
+      tab.expected.push("507");
+      const { page } = tab;
+      await page.route("**/prompt", route => route.fulfill({ status: 507, json: { error: { code: "state_unwritable", message: "the disk is full", hint: "make room" } } }));
+      await page.getByLabel("Prompt", { exact: true }).fill("keep me");
+      await page.keyboard.press("Enter");
+      await page.locator("#composer-problem").waitFor();
+      assert.match(await page.locator("#composer-problem").textContent(), /The disk is full\. Make room\./);
+      assert.equal(await page.locator("#prompt").inputValue(), "keep me");
+      assert.equal(await page.locator("#queue").isVisible(), false);
     },
   },
   {
@@ -142,6 +166,7 @@ export default [
       assert.deepEqual(states, ["ok", "failed", "ok"]);
       const [read, search] = [page.locator(".tool").nth(0), page.locator(".tool").nth(1)];
       await read.locator("summary").click();
+      await read.locator(".parts pre").nth(1).waitFor();
       assert.match(await read.locator(".parts").innerText(), /Arguments\s+\{\s+"path": "notes\.txt"\s+\}\s+Result\s+\{\s+"lines": 1/);
       assert.match(await search.locator("summary").innerText(), /Search the web[\s\S]*there is no network/);
       const texts = await page.locator(".agent").allInnerTexts();

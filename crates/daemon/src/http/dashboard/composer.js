@@ -58,8 +58,8 @@ const composer = {
     setText($("send"), isWaiting ? "Queue" : "Send");
     $("composer").dataset.mode = isWaiting ? "queue" : "send";
     box.placeholder = !isWaiting ? "Message to the agent"
-      : state === "starting" ? "The agent is starting. Write the first prompt"
-      : state === "asks" ? "The agent waits for your answer. Write the next prompt" : "The agent is working. Write the next prompt";
+      : state === "starting" ? "First prompt (the agent is starting)"
+      : state === "asks" ? "Next prompt (the agent asks)" : "Next prompt (the agent works)";
     const enter = isWaiting ? "Enter adds to the queue" : "Enter sends, Shift+Enter starts a new line";
     setText($("composer-hint"), state === "asks" ? enter + " · Esc goes to the question" : record.busy ? enter + " · Esc leaves the field, then Esc or i interrupts" : enter);
     if (!work.draft && box.value && !hadFocus) box.value = "";

@@ -28,7 +28,7 @@ const questions = {
     const root = $("cards");
     const hadFocus = $("questions").contains(document.activeElement);
     show($("questions"), open.length > 0);
-    setText($("questions-count"), plural(open.length, "question"));
+    setText($("questions-count"), open.length > 1 ? plural(open.length, "question") : "Question");
     root.replaceChildren(...open.map((question, at) => this.card(question, at)));
     if (!open.length) {
       if (hadFocus) $("transcript").focus({ preventScroll: true });
@@ -55,7 +55,7 @@ const questions = {
       at === 0 ? el("kbd", { "aria-hidden": "true" }, "Esc") : null, "Cancel the question"));
     const card = el("div", { class: "question", role: "alertdialog", tabIndex: -1, "aria-labelledby": titleId, "data-question": question.id },
       el("p", { class: "question-title", id: titleId },
-        el("span", { class: "kind" }, count > 1 ? `Question ${at + 1} of ${count}` : "Question"),
+        count > 1 ? el("span", { class: "kind" }, `Question ${at + 1} of ${count}`) : null,
         el("span", { class: "question-text", dir: "auto" }, bounded(clean(question.message), 4000))),
       this.tool(question),
       this.form(question),

@@ -234,13 +234,14 @@ const queue = {
   /** Sends a prompt that does not wait for others. Returns an error, or null. */
   async send(id, text) {
     const work = this.of(id);
-    const item = { text };
+    const turns = sessions.all.get(id)?.turns ?? 0;
+    const item = { text, sentAt: turns };
     work.items.unshift(item);
     work.isPosting = true;
     const { paused } = work;
     this.update(id);
     try {
-      const isSent = await this.post(id, item, sessions.all.get(id)?.turns ?? 0);
+      const isSent = await this.post(id, item, turns);
       if (!isSent) announce("Queued, because another turn is running");
       return null;
     } catch (error) {
