@@ -374,7 +374,7 @@ fn a_host_without_adapters_responds_501_with_a_command() {
         200,
         "the other routes still work"
     );
-    assert_eq!(host.get("/adapters").json(), json!({ "adapters": [] }));
+    assert_eq!(host.get("/adapters").json(), json!({ "adapters": [], "details": {} }));
 }
 
 // Validates every response of the routes in this test against the OpenAPI document that the host
@@ -473,6 +473,11 @@ fn responses_match_the_openapi_document() {
         let answer = host.get(&format!("/sessions/{id}/{path}"));
         judge.hold("get", &format!("/sessions/{{id}}/{path}"), &answer, status);
     }
+    let trees = host.post("/markdown", &json!({ "texts": ["# a\n\n- [x] b", "x"] }));
+    judge.hold("post", "/markdown", &trees, 200);
+    let label = json!({ "label": "new" }).to_string();
+    let renamed = host.ask("PATCH", &format!("/sessions/{id}"), &json_type, &label);
+    judge.hold("patch", "/sessions/{id}", &renamed, 200);
     let bad = host.get(&format!("/sessions/{id}/events?limit=0"));
     judge.hold("get", "/sessions/{id}/events", &bad, 400);
     let ended_stream = host.get(&format!("/sessions/{ended}/stream"));

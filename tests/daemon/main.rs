@@ -7,6 +7,7 @@ mod clients;
 mod conversations;
 mod crowd;
 mod dashboard;
+mod dashboard_routes;
 mod full_disk;
 mod host;
 mod http;

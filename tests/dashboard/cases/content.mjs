@@ -50,14 +50,16 @@ export default [
       await page.locator(`.row[data-id=${id}]`).click();
       await page.locator(".agent .md").nth(2).waitFor();
       const text = await page.locator("#transcript").innerText();
-      assert.match(text, /<script> ⟨U\+202E⟩gnp\.exe ␛\[31m/);
+      assert.match(text, /<script> ⟨U\+202E⟩gnp\.exe {1,2}a/);
       for (const part of ["end one", "deep end", "end two", "end three"]) assert.ok(text.includes(part), part);
       const depth = await page.evaluate(() => {
         const level = node => 1 + Math.max(0, ...[...node.children].map(level));
         return level(document.querySelectorAll(".agent .md")[1]);
       });
       assert.ok(depth < 40, String(depth));
-      assert.equal(await page.locator(".agent a").count(), 0);
+      const links = await page.locator(".agent a").evaluateAll(all => all.map(one => one.getAttribute("href")));
+      assert.ok(links.every(link => link.startsWith("https://a.example/")), String(links));
+      assert.ok(links.every(link => !link.includes("\u202e")), "hidden characters in an address");
     },
   },
   {

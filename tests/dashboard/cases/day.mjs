@@ -10,7 +10,7 @@ const DAY = `name: day
 turns:
   - when: { contains: long }
     steps:
-      - repeat: { times: 300, steps: [{ text: "still working … ", delay_ms: 100 }] }
+      - repeat: { times: 300, steps: [{ text: "still working … " }, { delay_ms: 100 }] }
   - when: { contains: rename }
     steps:
       - text: "I will rename the variable."
@@ -24,7 +24,7 @@ turns:
     steps:
       - thought: "Let me look at the table."
       - text: "## Findings\\n\\n| file | problem |\\n|---|---|\\n| \`clock.rs\` | wrong **zone** |\\n| \`main.rs\` | none |\\n\\n- [x] read the files\\n- [ ] fix them\\n\\nSee https://example.org/zones.\\n\\n\`\`\`python\\ndef day(t):  # local\\n    return \\"day\\" if t else None\\n\`\`\`\\n"
-      - repeat: { times: 10, steps: [{ text: "and more … ", delay_ms: 100 }] }
+      - repeat: { times: 10, steps: [{ text: "and more … " }, { delay_ms: 100 }] }
 `;
 
 export default [

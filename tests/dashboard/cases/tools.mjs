@@ -38,8 +38,8 @@ export default [
       assert.equal(await form.getByLabel("name=value").isVisible(), false);
       assert.equal(await form.getByLabel("verbose").getAttribute("type"), "checkbox");
       assert.equal(await form.getByLabel("steps").getAttribute("max"), "9");
-      await form.getByLabel("Mode").selectOption("plan");
-      await form.getByLabel("Model").selectOption("large");
+      await form.getByLabel("Mode", { exact: true }).selectOption("plan");
+      await form.getByLabel("Model", { exact: true }).selectOption("large");
       await form.getByLabel("verbose").check();
       await form.getByLabel("effort").selectOption("high");
       await form.getByLabel("steps").fill("3");

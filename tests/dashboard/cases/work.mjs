@@ -15,10 +15,10 @@ turns:
     steps: [{ exit: 3 }]
   - when: { contains: long }
     steps:
-      - repeat: { times: 200, steps: [{ text: "tick ", delay_ms: 100 }] }
+      - repeat: { times: 200, steps: [{ text: "tick " }, { delay_ms: 100 }] }
   - when: any
     steps:
-      - repeat: { times: 8, steps: [{ text: "tick ", delay_ms: 100 }] }
+      - repeat: { times: 8, steps: [{ text: "tick " }, { delay_ms: 100 }] }
       - text: "Done: {prompt}"
 `);
   return host.session(name);

@@ -79,7 +79,7 @@ const find = {
     let text = "";
     const walker = document.createTreeWalker(block, NodeFilter.SHOW_TEXT);
     for (let node = walker.nextNode(); node; node = walker.nextNode()) {
-      if (node.parentElement.closest("[hidden], .asked.open")) continue;
+      if (node.parentElement.closest("[hidden], .asked.open, .thought .preview, .stderr .preview")) continue;
       nodes.push(node);
       starts.push(text.length);
       text += node.data;
