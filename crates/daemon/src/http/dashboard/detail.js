@@ -253,6 +253,7 @@ const detail = {
       ["Started", age(record.startedAt) + " ago"],
       record.endedAt ? ["Ended", age(record.endedAt) + " ago"] : ["Last output", record.lastOutputAt ? age(record.lastOutputAt) + " ago" : "none yet"],
       ["Turns", String(record.turns ?? 0)],
+      ["Permissions", record.permissions && record.permissions !== "ask" ? (record.permissions === "allow" ? "all allowed" : "all denied") : ""],
       ["Tokens", usageText(record.usage)],
       ["Cost", costText(record.cost)],
     ].filter(([, value]) => value);

@@ -41,7 +41,8 @@ const keys = {
       palette.toggle();
       return;
     }
-    if (isWriting()) {
+    // Dialogs and the search disappear because the user closes them.
+    if (isWriting() && !document.activeElement.closest("dialog, #find")) {
       this.field = document.activeElement;
       this.typedAt = Date.now();
     }

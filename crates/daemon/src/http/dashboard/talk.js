@@ -156,7 +156,7 @@ class TalkWriter {
     const node = el("div", { class: "block asked" },
       el("span", { class: "kind" }, "Question"), el("span", { dir: "auto" }, clean(message)),
       offered ? el("span", { class: "offered", dir: "auto" }, offered) : null,
-      decision ? el("span", { class: "decision", dir: "auto" }, "Decided by the host: " + oneLine(decision)) : null);
+      decision ? el("span", { class: "decision", dir: "auto" }, "Decided by the host: " + oneLine((options || []).find(option => option.id === decision)?.label ?? decision)) : null);
     this.#pane.add(node);
     this.#questions.set(id, node);
   }

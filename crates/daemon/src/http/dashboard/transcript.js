@@ -107,6 +107,9 @@ class Transcript {
     return piece;
   }
 
+  /** Called with each new plan of the agent. */
+  planned = null;
+
   /**
    * For the writer: replaces the pieces of a message by one node. What the user sees stays in place.
    */
