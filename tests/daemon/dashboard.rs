@@ -1,7 +1,9 @@
 //! The dashboard page at `/`: its security policy and headers (A46-SEC-02, A46-SEC-04).
 //! `tests/dashboard/run` tests the page in a browser.
 
-use super::served::Served;
+use std::io::Write;
+
+use super::served::{Answer, Served};
 use base64::Engine;
 use sha2::{Digest, Sha256};
 
@@ -85,6 +87,30 @@ fn the_policy_is_strict_and_matches_the_content() {
 }
 
 #[test]
+fn the_page_is_compressed_for_browsers() {
+    let host = Served::new();
+    let plain = host.ask("GET", "/", "", "");
+    assert!(!plain.head.to_lowercase().contains("content-encoding"));
+    let head = |accepted: &str| {
+        let mut stream = host.open();
+        let request = format!(
+            "GET / HTTP/1.1\r\nHost: {}\r\nAccept-Encoding: {accepted}\r\nConnection: close\r\n\r\n",
+            host.address
+        );
+        stream.write_all(request.as_bytes()).expect("sent");
+        Answer::read_head(stream).to_lowercase()
+    };
+    let packed = head("gzip, deflate, br");
+    assert_eq!(header(&packed, "content-encoding"), "gzip");
+    assert_eq!(header(&packed, "vary"), "accept-encoding");
+    let size: usize = header(&packed, "content-length").parse().expect("a size");
+    assert!(size < 70_000, "{size} bytes");
+    for other in ["br", "gzip;q=0", "gzipped"] {
+        assert!(!head(other).contains("content-encoding"), "{other}");
+    }
+}
+
+#[test]
 fn the_security_headers_are_set() {
     let (head, _) = page();
     for (name, value) in [
@@ -136,5 +162,5 @@ fn the_page_loads_nothing_external_and_never_parses_text_as_html() {
     ] {
         assert!(!page.contains(handler), "{handler}");
     }
-    assert!(page.len() < 200_000, "{} bytes", page.len());
+    assert!(page.len() < 230_000, "{} bytes", page.len());
 }

@@ -374,7 +374,10 @@ fn a_host_without_adapters_responds_501_with_a_command() {
         200,
         "the other routes still work"
     );
-    assert_eq!(host.get("/adapters").json(), json!({ "adapters": [], "details": {} }));
+    assert_eq!(
+        host.get("/adapters").json(),
+        json!({ "adapters": [], "details": {} })
+    );
 }
 
 // Validates every response of the routes in this test against the OpenAPI document that the host

@@ -309,7 +309,7 @@ pub struct AdapterOption {
     #[serde(rename = "type")]
     pub kind: String,
     /// The allowed values of an enum.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<String>,
     /// The value of a session whose request has none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -331,8 +331,8 @@ pub struct AdapterModels {
     /// The model of a session whose request has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
-    /// The allowed models. Empty if every model is allowed.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// The allowed models. Missing if every model is allowed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed: Vec<String>,
 }
 

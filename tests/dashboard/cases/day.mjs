@@ -79,6 +79,7 @@ export default [
       // The third prompt follows on its own. It is interrupted.
       await page.locator(".you", { hasText: "something long" }).waitFor();
       await page.locator(".tool.ok .diff").first().waitFor();
+      assert.match(await page.locator(".asked .decision").innerText(), /^Answer: Allow$/);
       await page.locator("#prompt").focus();
       await page.keyboard.press("End");
       await page.keyboard.type(" in");

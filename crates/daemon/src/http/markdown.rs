@@ -49,7 +49,7 @@ pub struct MarkdownElement {
     /// Name of the HTML element: p, h1 to h6, blockquote, pre, ul, ol, li, table, thead, tr, th, td,
     /// em, strong, del, code, a, br or hr.
     pub tag: &'static str,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<MarkdownNode>,
     /// Target of a link: an address with http, https or mailto.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,7 +88,8 @@ fn tree(text: &str) -> Option<Vec<MarkdownNode>> {
     if text.len() > MAX_TEXT || marks.count() > MAX_MARKS {
         return None;
     }
-    let options = Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS | Options::ENABLE_STRIKETHROUGH;
+    let options =
+        Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS | Options::ENABLE_STRIKETHROUGH;
     let mut builder = Builder::default();
     for event in Parser::new_ext(text, options) {
         builder.event(event);
@@ -265,7 +266,10 @@ impl Builder {
             return;
         }
         let text = std::mem::take(&mut self.text);
-        let is_plain = !self.open.iter().any(|e| matches!(e.tag, "a" | "code" | "pre"));
+        let is_plain = !self
+            .open
+            .iter()
+            .any(|e| matches!(e.tag, "a" | "code" | "pre"));
         let mut rest = text.as_str();
         while is_plain
             && self.nodes <= MAX_NODES
@@ -316,7 +320,9 @@ fn safe_address(address: &str) -> Option<String> {
     let is_allowed = ["http://", "https://", "mailto:"]
         .iter()
         .any(|scheme| lower.starts_with(scheme));
-    let is_clean = address.chars().all(|c| !c.is_control() && !c.is_whitespace());
+    let is_clean = address
+        .chars()
+        .all(|c| !c.is_control() && !c.is_whitespace());
     (is_allowed && is_clean && address.len() <= MAX_ADDRESS).then(|| address.to_owned())
 }
 
@@ -327,8 +333,13 @@ fn split_address(text: &str) -> Option<(&str, &str, &str)> {
     while let Some(found) = text[from..].find("http") {
         let at = from + found;
         let tail = &text[at..];
-        let scheme = ["https://", "http://"].into_iter().find(|s| tail.starts_with(s));
-        let follows_word = text[..at].chars().next_back().is_some_and(char::is_alphanumeric);
+        let scheme = ["https://", "http://"]
+            .into_iter()
+            .find(|s| tail.starts_with(s));
+        let follows_word = text[..at]
+            .chars()
+            .next_back()
+            .is_some_and(char::is_alphanumeric);
         let Some(scheme) = scheme.filter(|_| !follows_word) else {
             from = at + 4;
             continue;
@@ -336,7 +347,9 @@ fn split_address(text: &str) -> Option<(&str, &str, &str)> {
         let is_end = |c: char| c.is_whitespace() || c.is_control() || "<>\"'`|\\^{}".contains(c);
         let window = tail.char_indices().nth(MAX_ADDRESS);
         let window = window.map_or(tail, |(end, _)| &tail[..end]);
-        let Some(end) = window.find(is_end).or((window.len() == tail.len()).then_some(tail.len()))
+        let Some(end) = window
+            .find(is_end)
+            .or((window.len() == tail.len()).then_some(tail.len()))
         else {
             // Too long for an address.
             from = at + window.len();
@@ -345,7 +358,8 @@ fn split_address(text: &str) -> Option<(&str, &str, &str)> {
         if end <= MAX_ADDRESS {
             // Punctuation at the end belongs to the sentence, and so does a bracket without its
             // partner.
-            let mut address = tail[..end].trim_end_matches(['.', ',', ';', ':', '!', '?', '*', '_']);
+            let mut address =
+                tail[..end].trim_end_matches(['.', ',', ';', ':', '!', '?', '*', '_']);
             let count = |bracket| address.matches(bracket).count();
             let alone = count(')').saturating_sub(count('('));
             for _ in 0..alone {
@@ -439,7 +453,11 @@ mod tests {
             let tree = json_of(hostile);
             assert!(!tree.to_string().contains("href"), "{hostile}: {tree}");
         }
-        for good in ["[x](HTTPS://a.example)", "<mailto:a@b.example>", "see http://a.example/b."] {
+        for good in [
+            "[x](HTTPS://a.example)",
+            "<mailto:a@b.example>",
+            "see http://a.example/b.",
+        ] {
             assert!(json_of(good).to_string().contains("href"), "{good}");
         }
         assert_eq!(
@@ -465,7 +483,9 @@ mod tests {
         let deep = json_of(&format!("{}end", "> ".repeat(1000)));
         assert_eq!(depth(&deep), MAX_DEPTH);
         assert!(deep.to_string().contains("end"));
-        let lists: String = (0..100).map(|n| format!("{}- x\n", "  ".repeat(n))).collect();
+        let lists: String = (0..100)
+            .map(|n| format!("{}- x\n", "  ".repeat(n)))
+            .collect();
         assert!(depth(&json_of(&lists)) <= MAX_DEPTH);
         assert_eq!(tree(&"*a* ".repeat(MAX_NODES)), None);
         assert_eq!(tree(&"http://a ".repeat(MAX_NODES)), None);
@@ -479,12 +499,37 @@ mod tests {
         let started = std::time::Instant::now();
         let emphasis = ["_a __a ", "*a **a ", "*_", "~~a", "**a", "_a*b_c*"];
         for pattern in emphasis {
-            let marks = pattern.bytes().filter(|b| !b.is_ascii_alphabetic() && *b != b' ').count();
+            let marks = pattern
+                .bytes()
+                .filter(|b| !b.is_ascii_alphabetic() && *b != b' ')
+                .count();
             tree(&pattern.repeat(MAX_MARKS / marks));
         }
         let patterns = [
-            "[", "![", "[a](", "*a **a ", "_a __a ", "`", "<!--", "<a ", "> ", "- ", "| a ", "&", "\\", "~~a",
-            "[a]: b\n", "```\n", "](", "<![CDATA[", "<?", "http", "https://a(", "a\n=\n", "*_", "|-",
+            "[",
+            "![",
+            "[a](",
+            "*a **a ",
+            "_a __a ",
+            "`",
+            "<!--",
+            "<a ",
+            "> ",
+            "- ",
+            "| a ",
+            "&",
+            "\\",
+            "~~a",
+            "[a]: b\n",
+            "```\n",
+            "](",
+            "<![CDATA[",
+            "<?",
+            "http",
+            "https://a(",
+            "a\n=\n",
+            "*_",
+            "|-",
         ];
         for pattern in patterns {
             let text = pattern.repeat(MAX_TEXT / pattern.len());

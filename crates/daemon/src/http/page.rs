@@ -1,11 +1,17 @@
 //! The dashboard: one page without external assets, embedded in the binary. It contains no data and
 //! requests everything with a token.
 
+use std::io::Write;
 use std::sync::LazyLock;
 
-use axum::http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use axum::http::HeaderMap;
+use axum::http::header::{
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue, VARY,
+};
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
 const INDEX: &str = include_str!("dashboard/index.html");
@@ -42,6 +48,8 @@ const SCRIPTS: [&str; 26] = [
 
 struct Page {
     html: String,
+    /// The same, compressed.
+    gzip: Vec<u8>,
     policy: String,
 }
 
@@ -59,8 +67,23 @@ static PAGE: LazyLock<Page> = LazyLock::new(|| {
     let html = INDEX
         .replace("/*style*/", STYLE)
         .replace("/*script*/", &script);
-    Page { html, policy }
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
+    // Writing to a vector does not fail. An empty result is not sent.
+    let written = gzip.write_all(html.as_bytes());
+    let gzip = written.and_then(|()| gzip.finish()).unwrap_or_default();
+    Page { html, gzip, policy }
 });
+
+/// Whether a client accepts a compressed page.
+fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let accepted = headers.get(ACCEPT_ENCODING).and_then(|v| v.to_str().ok());
+    let mut codings = accepted.unwrap_or_default().split(',');
+    codings.any(|coding| {
+        let (name, quality) = coding.split_once(';').unwrap_or((coding, "q=1"));
+        let is_refused = quality.trim().trim_start_matches("q=").parse() == Ok(0.0);
+        name.trim() == "gzip" && !is_refused
+    })
+}
 
 fn hash(text: &str) -> String {
     let hash = Sha256::digest(text.as_bytes());
@@ -68,7 +91,7 @@ fn hash(text: &str) -> String {
     format!("'sha256-{hash}'")
 }
 
-pub async fn page() -> Response {
+pub async fn page(request: HeaderMap) -> Response {
     let policy = HeaderValue::from_str(&PAGE.policy);
     let fixed = |name, value| {
         (
@@ -77,10 +100,6 @@ pub async fn page() -> Response {
         )
     };
     let headers = [
-        (
-            CONTENT_TYPE,
-            HeaderValue::from_static("text/html; charset=utf-8"),
-        ),
         (
             HeaderName::from_static("content-security-policy"),
             policy.unwrap_or(HeaderValue::from_static("default-src 'none'")),
@@ -92,5 +111,17 @@ pub async fn page() -> Response {
             "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
         ),
     ];
-    (headers, PAGE.html.as_str()).into_response()
+    let mut response = match accepts_gzip(&request) && !PAGE.gzip.is_empty() {
+        true => {
+            let encoding = [(CONTENT_ENCODING, HeaderValue::from_static("gzip"))];
+            (headers, encoding, PAGE.gzip.as_slice()).into_response()
+        }
+        false => (headers, PAGE.html.as_str()).into_response(),
+    };
+    let vary = HeaderValue::from_static("accept-encoding");
+    response.headers_mut().insert(VARY, vary);
+    // `&[u8]` has a type of its own, which would be a second header.
+    let kind = HeaderValue::from_static("text/html; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
 }

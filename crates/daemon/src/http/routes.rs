@@ -135,7 +135,10 @@ async fn adapters(State(state): Shared) -> RouteResult {
             let all = registry.adapter_details();
             Adapters {
                 adapters: all.keys().cloned().collect(),
-                details: all.into_iter().filter_map(|(slug, it)| Some((slug, it?))).collect(),
+                details: all
+                    .into_iter()
+                    .filter_map(|(slug, it)| Some((slug, it?)))
+                    .collect(),
             }
         });
         listed.await.map_err(|error| internal(&error.to_string()))

@@ -319,10 +319,10 @@ impl Registry {
 /// Returns an error for a label that is too long.
 pub(super) fn check_label(label: Option<&str>) -> Result<(), ApiError> {
     match label.is_some_and(|label| label.len() > MAX_LABEL) {
-        true => Err(ApiError::bad_request(format!(
-            "`label` is longer than {MAX_LABEL} bytes"
-        ))
-        .hint("choose a shorter label")),
+        true => Err(
+            ApiError::bad_request(format!("`label` is longer than {MAX_LABEL} bytes"))
+                .hint("choose a shorter label"),
+        ),
         false => Ok(()),
     }
 }

@@ -62,7 +62,6 @@ const composer = {
       : state === "asks" ? "Next prompt (the agent asks)" : "Next prompt (the agent works)";
     const enter = isWaiting ? "Enter adds to the queue" : "Enter sends, Shift+Enter starts a new line";
     setText($("composer-hint"), state === "asks" ? enter + " · Esc goes to the question" : record.busy ? enter + " · Esc leaves the field, then Esc or i interrupts" : enter);
-    if (!work.draft && box.value && !hadFocus) box.value = "";
     if (work.draft && work.draft !== box.value && !box.value) {
       // A prompt that was refused comes back.
       box.value = work.draft;

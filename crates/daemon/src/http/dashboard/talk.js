@@ -288,8 +288,9 @@ function whenNotSelected(node, done) {
 /** An answer in words: the label of an option, or the content of a form. */
 function answerText(answer, labels) {
   if (typeof answer === "string") return oneLine(labels?.get(answer) ?? answer);
-  if (answer.cancelled) return "canceled";
-  if (typeof answer.optionId === "string") return oneLine(answer.label ?? labels?.get(answer.optionId) ?? answer.optionId);
+  if (answer.cancelled || answer.declined) return "canceled";
+  if (answer.content === true) return "form sent";
+  if (typeof answer.option === "string") return oneLine(answer.label ?? labels?.get(answer.option) ?? answer.option);
   return oneLine(pretty(answer.content ?? answer));
 }
 

@@ -25,6 +25,8 @@ class Transcript {
   #weight = 0;
   #writer = null;
   #pinned = true;
+  /** Where the pane was scrolled to when it followed its end. */
+  #top = 0;
   #drained = [];
   #begun = false;
   #foot = null;
@@ -196,13 +198,19 @@ class Transcript {
 
   #scrolled() {
     const { scrollTop, clientHeight, scrollHeight } = this.#root;
-    this.#pinned = scrollTop + clientHeight >= scrollHeight - 48;
+    const isAtEnd = scrollTop + clientHeight >= scrollHeight - 48;
+    // Only scrolling up leaves the end. The pane may also have become smaller since the last event.
+    this.#pinned = isAtEnd || (this.#pinned && scrollTop >= this.#top);
     show($("to-end"), !this.#pinned);
   }
 
   #settle() {
-    if (this.#pinned) this.#root.scrollTop = this.#root.scrollHeight;
-    else show($("to-end"), true);
+    if (this.#pinned) {
+      this.#root.scrollTop = this.#root.scrollHeight;
+      this.#top = this.#root.scrollTop;
+    } else {
+      show($("to-end"), true);
+    }
   }
 }
 
