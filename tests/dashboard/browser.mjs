@@ -6,7 +6,7 @@ import path from "node:path";
 import { HANG } from "./host.mjs";
 
 /** Timeout for a mutant, in ms: its case may wait for something that never happens. */
-const IN_VAIN = 12_000;
+const IN_VAIN = 45_000;
 
 const tools = process.env.DASHBOARD_TOOLS;
 const require = createRequire(path.join(tools, "index.js"));
@@ -112,7 +112,9 @@ export class Tab {
     return this.page.screenshot({ path: path.join(tools, `${name}.png`) });
   }
 
-  close() {
-    return this.context.close();
+  async close() {
+    // Requests that a case answers itself may be under way.
+    await this.page.unrouteAll({ behavior: "ignoreErrors" });
+    await this.context.close();
   }
 }

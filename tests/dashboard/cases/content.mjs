@@ -123,7 +123,6 @@ export default [
       assert.match(await asked.innerText(), /c\.rs:7/);
       assert.deepEqual(await asked.locator(".d-row.added").allTextContents(), ["+ new", "+ file"]);
       assert.match(await asked.locator("figcaption").innerText(), /b\.rs[\s\S]*new file/);
-      await page.unrouteAll({ behavior: "ignoreErrors" });
     },
   },
   {
@@ -176,7 +175,6 @@ export default [
       const facts = await page.locator("#facts").innerText();
       assert.match(facts, /\$0\.0421/);
       assert.match(facts, /12k \(12k in, 345 out\)/);
-      await page.unrouteAll({ behavior: "ignoreErrors" });
     },
   },
   {

@@ -48,7 +48,6 @@ export default [
       await page.keyboard.press("Control+Enter");
       await form.waitFor({ state: "hidden" });
       assert.deepEqual(sent, [{ adapter: "coder", prompt: "go", mode: "plan", model: "large", permissions: "deny", options: { verbose: true, effort: "high", steps: 3 } }]);
-      await page.unrouteAll({ behavior: "ignoreErrors" });
     },
   },
   {

@@ -136,7 +136,6 @@ export default [
       await page.waitForTimeout(3000);
       assert.equal(sent, 1);
       assert.deepEqual(await page.locator(".you .text").allTextContents(), ["one", "two"]);
-      await page.unrouteAll({ behavior: "ignoreErrors" });
     },
   },
   {
