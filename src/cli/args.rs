@@ -143,8 +143,8 @@ pub struct Lint {
     /// Files or directories; `-` reads stdin [default: the current directory]
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// Choose the rules: default (all), spec (only those that a spec states), reference (all; a
-    /// field that only the reference implementation accepts is a warning instead of an error)
+    /// Choose the rules: default (all), spec (only those that a spec states), reference (all, but
+    /// fields that only the reference implementation accepts give a warning, not an error)
     #[arg(long, value_name = "PROFILE", value_parser = values(Profile::ALL))]
     pub profile: Option<Profile>,
     /// Output format
@@ -177,7 +177,8 @@ pub struct Lint {
     /// Do not use the baseline from agentproto.toml
     #[arg(long, conflicts_with_all = ["baseline", "write_baseline"])]
     pub no_baseline: bool,
-    /// Check only manifests that differ from a git revision [default: HEAD]
+    /// Check only manifests that differ from a git revision [default: HEAD]. Write the revision
+    /// with `=`: `--changed=main`
     #[arg(long, value_name = "REF", num_args = 0..=1, default_missing_value = "HEAD", require_equals = true)]
     pub changed: Option<String>,
     /// Check only what is staged in git, with the staged contents

@@ -119,7 +119,7 @@ pub fn load(global: &Global) -> Result<Config, Failure> {
         Some(path) => read(path).map_err(|error| match error {
             ReadFailure::Absent => Failure::new(
                 exit::NO_INPUT,
-                format!("the file `{}` of --config does not exist", path.display()),
+                format!("`{}` (from `--config`) does not exist", path.display()),
             ),
             ReadFailure::Bad(failure) => failure,
         }),

@@ -105,6 +105,11 @@ impl Base {
         Ok(Base { entries, objects })
     }
 
+    /// The files of this revision.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.entries.keys().map(PathBuf::as_path)
+    }
+
     /// The text of a file, or `None` if it did not exist, was a link, or is not text.
     pub fn text(&self, path: &Path) -> Option<String> {
         let entry = self.entries.get(path).filter(|entry| !entry.is_link)?;

@@ -8,9 +8,9 @@ use crate::cli::args::{Global, Lint};
 use crate::cli::config::{self, Config};
 use crate::cli::{Failure, Outcome, git, io_failure, signals, terminal};
 use crate::exit;
-use agentproto_lint::discover::{self, Excludes, Globs};
+use agentproto_lint::discover::{self, Excludes, Globs, NotFound};
 use agentproto_lint::render as report;
-use agentproto_lint::render::{Format, Meta, PageInfo};
+use agentproto_lint::render::{FindingCounts, Format, Meta, PageInfo};
 use agentproto_lint::root;
 use agentproto_lint::{
     Baseline, BaselineError, ChangedFile, Finding, Fix, LintOptions, LintTarget, Profile, Report,
@@ -52,8 +52,8 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
         None => &disk,
     });
     let targets = match (&staged, &changed_since) {
-        (Some(staged), _) => narrow(args, &config, &staged.paths)?,
-        (_, Some(base)) => narrow(args, &config, &base.changed(&disk)?)?,
+        (Some(staged), _) => narrow(args, &config, &staged.paths, &staged.base)?,
+        (_, Some(base)) => narrow(args, &config, &base.changed(&disk)?, base)?,
         _ => targets(args, &config, &disk, &mut files)?,
     };
     let per_file = per_file(&config)?;
@@ -141,18 +141,75 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
         report.findings.retain(Finding::counts);
     }
     let code = verdict(&report, &meta, internal_error);
-    let page = match args.page.is_paged() {
-        true => Some(page(args, &meta, &mut report)?),
-        false => None,
+    let (page, more) = match args.page.is_paged() {
+        true => page(args, &meta, &mut report).map(|(page, more)| (Some(page), more))?,
+        false => (None, String::new()),
     };
-    let meta = Meta { page, ..meta };
+    let meta = Meta {
+        page,
+        arguments: arguments(args, global),
+        ..meta
+    };
     report::render(args.output, &report, &meta, out).map_err(io_failure)?;
+    match args.output {
+        Format::Human | Format::Agent => out.write_all(more.as_bytes()).map_err(io_failure)?,
+        // They have fields for it.
+        Format::Json | Format::Jsonl => {}
+        _ => more.lines().for_each(note),
+    }
     Ok(code)
 }
 
-/// Keeps only the findings of one page. The verdict is that of all findings.
-fn page(args: &Lint, meta: &Meta, report: &mut Report) -> Result<PageInfo, Failure> {
+/// The options that choose files and rules, and the paths, as words for a shell.
+fn arguments(args: &Lint, global: &Global) -> String {
+    let mut words: Vec<String> = Vec::new();
+    let mut option = |name: &str, value: Option<String>| {
+        words.extend(value.map(|value| format!("--{name}={value}")));
+    };
+    let path = |path: &PathBuf| path.display().to_string();
+    let list = |names: &[String]| (!names.is_empty()).then(|| names.join(","));
+    option("config", global.config.as_ref().map(path));
+    option(
+        "profile",
+        args.profile.map(|profile| profile.as_str().to_owned()),
+    );
+    option("select", list(&args.select));
+    option("ignore", list(&args.ignore));
+    option(
+        "fail-on",
+        args.fail_on.map(|severity| severity.as_str().to_owned()),
+    );
+    option("baseline", args.baseline.as_ref().map(path));
+    option("changed", args.changed.clone());
+    option("stdin-filename", args.stdin_filename.as_ref().map(path));
+    option("limit", args.page.limit.map(|limit| limit.to_string()));
+    option("output", Some(args.output.to_string()));
+    let flags = [
+        (global.no_config, "--no-config"),
+        (args.no_baseline, "--no-baseline"),
+        (args.staged, "--staged"),
+        (args.force_exclude, "--force-exclude"),
+    ];
+    words.extend(
+        flags
+            .iter()
+            .filter(|(on, _)| *on)
+            .map(|(_, name)| (*name).to_owned()),
+    );
+    let paths = args.paths.iter().map(|named| match path(named) {
+        // A path must not become an option.
+        dashed if dashed.starts_with('-') && dashed != "-" => format!("./{dashed}"),
+        plain => plain,
+    });
+    words.extend(paths);
+    agentproto_text::shell(&words)
+}
+
+/// Keeps only the findings of one page. The verdict and the counts are those of all findings. The
+/// text tells people which page it is.
+fn page(args: &Lint, meta: &Meta, report: &mut Report) -> Result<(PageInfo, String), Failure> {
     let failed = meta.run_fails(report);
+    let counts = FindingCounts::of(&report.findings);
     let list = format!(
         "lint {:?} {:?} {:?} {:?}",
         args.paths,
@@ -161,10 +218,13 @@ fn page(args: &Lint, meta: &Meta, report: &mut Report) -> Result<PageInfo, Failu
         args.ignore
     );
     let range = args.page.select(&list, &mut report.findings)?;
-    Ok(PageInfo {
+    let more = range.describe("findings");
+    let page = PageInfo {
         failed,
+        counts,
         next: range.next,
-    })
+    };
+    Ok((page, more))
 }
 
 /// The messages of `--verbose`.
@@ -398,10 +458,19 @@ fn discover_targets(
 ) -> Result<Vec<LintTarget>, Failure> {
     let excluded = excludes(config)?;
     let found = discover::targets(paths, disk, &excluded, args.force_exclude, threads(args));
-    found.map_err(|error| {
-        Failure::new(exit::NO_INPUT, error.to_string())
-            .hint("pass a manifest, a directory, or `-` for stdin")
-    })
+    found.map_err(|error| not_found(&error, false))
+}
+
+fn not_found(error: &NotFound, with_git: bool) -> Failure {
+    let hint = match with_git {
+        // `--changed HEAD` names a path.
+        true => format!(
+            "pass a manifest or a directory; to compare with a git revision, write `--changed={}`",
+            error.path.display()
+        ),
+        false => "pass a manifest, a directory, or `-` for stdin".to_owned(),
+    };
+    Failure::new(exit::NO_INPUT, error.to_string()).hint(hint)
 }
 
 fn excludes(config: &Config) -> Result<Excludes, Failure> {
@@ -449,7 +518,12 @@ fn targets(
 }
 
 /// Changed files that are below the given paths and may be manifests.
-fn narrow(args: &Lint, config: &Config, changed: &[PathBuf]) -> Result<Vec<LintTarget>, Failure> {
+fn narrow(
+    args: &Lint,
+    config: &Config,
+    changed: &[PathBuf],
+    base: &git::Base,
+) -> Result<Vec<LintTarget>, Failure> {
     let excluded = excludes(config)?;
     let here = std::env::current_dir().unwrap_or_default();
     let mut below = Vec::with_capacity(args.paths.len());
@@ -464,6 +538,12 @@ fn narrow(args: &Lint, config: &Config, changed: &[PathBuf]) -> Result<Vec<LintT
                 ),
             )
             .hint("run the command in the repository, or remove the path"));
+        }
+        // Git may know a file that no longer exists.
+        let known = |file: &Path| here.join(file).starts_with(&absolute);
+        let is_known = changed.iter().any(|file| known(file)) || base.files().any(known);
+        if !is_known {
+            discover::check(path).map_err(|error| not_found(&error, true))?;
         }
         below.push(absolute);
     }

@@ -47,9 +47,10 @@ pub fn run(args: &Rules, global: &Global, out: &mut dyn Write) -> Outcome {
         let mut all = docs::sorted();
         let range = args.page.select("rules aoi", &mut all)?;
         match args.output {
-            Output::Json => docs::list_json(&all, out),
+            Output::Json => docs::list_json(&all, args.page.document_fields(&range), out),
             Output::Jsonl => docs::list_jsonl(&all, meta.elapsed, range.fields(), out),
-            Output::Human => docs::list_human(&all, out),
+            Output::Human => docs::list_human(&all, out)
+                .and_then(|()| out.write_all(range.describe("rules").as_bytes())),
         }
         .map_err(io_failure)?;
         return Ok(exit::CLEAN);
@@ -57,9 +58,10 @@ pub fn run(args: &Rules, global: &Global, out: &mut dyn Write) -> Outcome {
     let mut all: Vec<&Rule> = registry::rules().collect();
     let range = args.page.select("rules lint", &mut all)?;
     match args.output {
-        Output::Json => rules::render_json(&all, &meta, out),
+        Output::Json => rules::render_json(&all, &meta, args.page.document_fields(&range), out),
         Output::Jsonl => rules::render_jsonl(&all, &meta, range.fields(), out),
-        Output::Human => rules::render_human(&all, &meta, out),
+        Output::Human => rules::render_human(&all, &meta, out)
+            .and_then(|()| out.write_all(range.describe("rules").as_bytes())),
     }
     .map_err(io_failure)?;
     Ok(exit::CLEAN)

@@ -293,7 +293,7 @@ impl Workspaces {
                 warn(
                     "cwd_of_host",
                     format!(
-                        "no workspace is active: the agent runs in the host's own directory `{}`",
+                        "no workspace is active: the agent runs in the daemon's own directory `{}`",
                         own.display()
                     ),
                 );

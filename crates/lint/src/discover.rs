@@ -1,6 +1,7 @@
 //! Finds the files to lint below the paths that a user names.
 
 use std::collections::HashSet;
+use std::fs::Metadata;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -37,10 +38,7 @@ pub fn targets(
 ) -> Result<Vec<LintTarget>, NotFound> {
     let mut targets = Vec::new();
     for path in paths {
-        let meta = std::fs::symlink_metadata(path).map_err(|error| NotFound {
-            path: path.clone(),
-            why: reason(&error),
-        })?;
+        let meta = check(path)?;
         let is_dir = meta.is_dir() || (meta.is_symlink() && path.is_dir());
         if is_dir && !is_manifest_name(path) && disk.contains(path) {
             walk(path, disk, excluded, threads, &mut targets);
@@ -58,6 +56,14 @@ pub fn targets(
     targets.dedup_by(|a, b| a.path == b.path);
     without_duplicates(&mut targets);
     Ok(targets)
+}
+
+/// Reads the metadata of a path that the user named.
+pub fn check(path: &Path) -> Result<Metadata, NotFound> {
+    std::fs::symlink_metadata(path).map_err(|error| NotFound {
+        path: path.to_owned(),
+        why: reason(&error),
+    })
 }
 
 fn reason(error: &std::io::Error) -> String {

@@ -278,7 +278,7 @@ impl Rule {
         page::example(page::section(self.docs, "Use instead"))
     }
     /// The section "Notes" of the page: contradictions in the specs that affect the rule, and how
-    /// the rule resolves them ("C15: …").
+    /// the rule resolves them.
     pub fn notes(&self) -> Option<&'static str> {
         Some(page::section(self.docs, "Notes")).filter(|note| !note.is_empty())
     }

@@ -50,8 +50,9 @@ pub struct Problem {
     pub span: Span,
     /// What is wrong.
     pub message: String,
-    /// A second place with a note, such as the first of two duplicate keys or the bracket that
-    /// is never closed.
+    /// What to do, if that is known.
+    pub help: Option<&'static str>,
+    /// A second place with a note, such as the first of two duplicate keys.
     pub related: Option<(Span, String)>,
 }
 
@@ -62,13 +63,26 @@ impl Problem {
             kind,
             span,
             message: message.into(),
+            help: None,
             related: None,
         }
+    }
+    /// Adds what to do.
+    pub fn help(mut self, help: &'static str) -> Self {
+        self.help = Some(help);
+        self
     }
     /// Adds a related place with a note.
     pub fn related(mut self, span: Span, message: impl Into<String>) -> Self {
         self.related = Some((span, message.into()));
         self
+    }
+    /// What is wrong and what to do, on one line.
+    pub fn explained(&self) -> String {
+        match self.help {
+            Some(help) => format!("{}; {help}", self.message),
+            None => self.message.clone(),
+        }
     }
 }
 
@@ -163,7 +177,7 @@ impl Document {
         if doc.problems.iter().any(|p| p.kind == ProblemKind::NotUtf8) {
             return doc;
         }
-        let parsed = yaml::parse(&doc.text, 0);
+        let parsed = yaml::parse_with_subject(&doc.text, 0, "the file");
         doc.frontmatter = None;
         doc.problems = parsed.problems;
         doc.quirks = parsed.quirks;

@@ -28,7 +28,7 @@ pub fn read<T>(
     let parsed = yaml::parse_with_subject(text, 0, "the file");
     let mut reader = FieldReader::default();
     for problem in &parsed.problems {
-        reader.error(problem.span, problem.message.clone());
+        reader.error(problem.span, problem.explained());
     }
     let taken = match &parsed.root {
         Some(root) if root.is_map() => Some(take(root, &mut reader)),

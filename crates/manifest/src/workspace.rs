@@ -172,7 +172,7 @@ impl<'f> Workspace<'f> {
 
 /// Whether a reference is not a file. Every role accepts `https://…`. Sandboxes, operators and MCP
 /// servers also accept a registry id (`@owner/slug`). Agent CLIs also accept a package export
-/// (`pkg#export`) or a bare slug (C22 in docs/rules.md).
+/// (`pkg#export`) or a bare slug. AIP-9 and AIP-45 contradict each other here.
 fn is_external(role: RefRole, reference: &str) -> bool {
     let registry_id = reference.starts_with('@');
     reference.contains("://")

@@ -117,7 +117,7 @@ impl Bundle {
             .load(&path)
             .map_err(|e| unreadable(e.to_string()))?;
         if let Some(problem) = manifest.problems.first() {
-            return Err(invalid(&manifest, problem.span, &problem.message));
+            return Err(invalid(&manifest, problem.span, &problem.explained()));
         }
         match manifest.view() {
             Some(View::AgentCli(_) | View::Cli(_)) => {}

@@ -58,7 +58,7 @@ impl Choices {
             let at = ManifestPosition::new(&doc, problem.span);
             return Err(Error::new(
                 Code::ManifestInvalid,
-                format!("{at}: {}", problem.message),
+                format!("{at}: {}", problem.explained()),
             ));
         }
         let Some(View::Operator(operator)) = doc.view() else {

@@ -2,10 +2,10 @@
 
 use super::backend::Backend;
 use super::bwrap::{BwrapError, HelperCapability};
-use super::clause::{Assessment, Clause, Enforcement, NO_EFFECT};
+use super::clause::{Assessment, Clause, Enforcement, GRANTS_ALL, NO_EFFECT};
 use super::egress::HostRules;
 use super::ingress;
-use super::policy::{Exec, HiddenKind, Policy};
+use super::policy::{Exec, HiddenKind, Policy, WHOLE_ENVIRONMENT};
 use super::probe;
 
 /// Assesses every clause of a policy except the limits. `backend` is what will enforce it, or the
@@ -23,10 +23,7 @@ pub fn assess(policy: &Policy, backend: &Result<Backend, String>) -> Vec<Assessm
         list.by_backend(clause, by);
     }
     for clause in &policy.env_clauses {
-        list.by_runner(
-            clause,
-            "the environment starts empty, and only declared variables are set",
-        );
+        list.environment(clause);
     }
     if let Some(clause) = &policy.tty {
         list.by_runner(clause, "agentproto provides a pseudo-terminal");
@@ -74,6 +71,23 @@ impl Assessments<'_> {
             Err(why) => Enforcement::Unenforceable { why: why.clone() },
         };
         self.push(clause, enforcement);
+    }
+
+    fn environment(&mut self, clause: &Clause) {
+        let is_whole = |(at, note): &(Clause, String)| at == clause && note == WHOLE_ENVIRONMENT;
+        if self.policy.notes.iter().any(is_whole) {
+            let by = format!("{GRANTS_ALL}{WHOLE_ENVIRONMENT}");
+            self.all.push(Assessment {
+                clause: clause.clone(),
+                enforcement: Enforcement::Enforced { by },
+                note: None,
+            });
+            return;
+        }
+        self.by_runner(
+            clause,
+            "the environment starts empty, and only declared variables are set",
+        );
     }
 
     fn network(&mut self) {

@@ -25,6 +25,10 @@ impl Clause {
 /// program that is not installed.
 pub const NO_EFFECT: &str = "no effect: ";
 
+/// Start of `Enforcement::Enforced::by` for a clause that allows everything, so that nothing is
+/// left to enforce.
+pub const GRANTS_ALL: &str = "grants everything: ";
+
 /// Whether a clause is enforced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "standing", rename_all = "snake_case")]

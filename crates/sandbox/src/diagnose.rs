@@ -361,7 +361,7 @@ mod tests {
         policy.denials.push(Denial {
             path: "/w/.vscode".into(),
             kind: HiddenKind::Reserved,
-            clause: Clause::new("", "control files"),
+            clause: Clause::new("", "files that other programs execute"),
         });
         for stderr in [
             "sh: 1: cannot create /w/.git/config: Read-only file system",

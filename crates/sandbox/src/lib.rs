@@ -25,6 +25,6 @@ pub mod run_directory;
 pub mod spawn;
 
 pub use backend::Backend;
-pub use clause::{Assessment, Clause, Enforcement, NO_EFFECT};
+pub use clause::{Assessment, Clause, Enforcement, GRANTS_ALL, NO_EFFECT};
 pub use plan::SpawnPlan;
 pub use policy::Policy;

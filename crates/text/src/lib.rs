@@ -19,5 +19,5 @@ pub use escape::{
     pretty,
 };
 pub use files::replace_file;
-pub use words::{base_name, closest_of, hex, lower_first, one_of, truncate, upper_first};
+pub use words::{base_name, closest_of, hex, lower_first, one_of, shell, truncate, upper_first};
 pub use wrap::{wrap, wrap_markdown};

@@ -85,6 +85,20 @@ pub fn truncate(text: &str, most: usize) -> String {
     format!("{head}…")
 }
 
+/// Quotes words as a command line for a shell.
+pub fn shell(words: &[impl AsRef<str>]) -> String {
+    let quoted: Vec<String> = words.iter().map(|word| quote(word.as_ref())).collect();
+    quoted.join(" ")
+}
+
+fn quote(word: &str) -> String {
+    let safe = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+    match !word.is_empty() && word.chars().all(safe) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,5 +127,11 @@ mod tests {
     fn lists_read_as_sentences() {
         assert_eq!(one_of(&["a"]), "`a`");
         assert_eq!(one_of(&["a", "b", "c"]), "`a`, `b` or `c`");
+    }
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        let words = ["a b", "it's", "", "--x=1", "$HOME", "`id`"];
+        assert_eq!(shell(&words), r"'a b' 'it'\''s' '' --x=1 '$HOME' '`id`'");
     }
 }

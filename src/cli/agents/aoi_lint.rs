@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::cli::agents::file_errors::unreadable;
+use crate::cli::agents::file_errors::{is_yaml, unreadable};
 use crate::cli::agents::{aoi_selftest, certify, selftest};
 use crate::cli::args::{Global, Output, values};
 use crate::cli::config::{self, AoiSeverity};
@@ -78,10 +78,11 @@ pub struct AoiLint {
     /// `schema`, `capabilities`, `--help` and `--version`]
     #[arg(long, value_name = "S", value_parser = crate::cli::agents::seconds)]
     pub timeout: Option<f64>,
-    /// Self-test: run the checks against mock tools with known defects and conforming variants
+    /// Self-test: run the checks against mock tools with one known defect each (*mutants*) and
+    /// correct mock tools (*variants*)
     #[arg(long, conflicts_with_all = ["probe", "command", "baseline", "report_dir"])]
     pub selftest: bool,
-    /// With --selftest: run only each mutant's own check, and all checks only if that finds nothing
+    /// With --selftest: run each mutant first with the check that should find its defect
     #[arg(long, requires = "selftest")]
     pub quick: bool,
     /// With --selftest: run only these mutants or variants (comma-separated)
@@ -302,8 +303,13 @@ fn read_probe(file: &Path) -> Result<ProbeSpec, Failure> {
         _ => Path::new("."),
     };
     let base = std::path::absolute(base).map_err(io_failure)?;
-    let mut probe =
-        probe::parse(&text, &base).map_err(|errors| probe_file_errors(file, &errors))?;
+    let mut probe = probe::parse(&text, &base).map_err(|errors| {
+        let failure = probe_file_errors(file, &errors);
+        match is_yaml(&text) {
+            true => failure.hint("`agentproto schema --name aoi-probe` describes the format"),
+            false => failure,
+        }
+    })?;
     let left = probe::template_leftovers(&text, &probe);
     if !left.is_empty() {
         return Err(probe_file_errors(file, &left).hint(
@@ -325,7 +331,6 @@ fn probe_file_errors(file: &Path, errors: &[FieldError]) -> Failure {
         lines.push(format!("and {} more", errors.len() - MAX_SHOWN_ERRORS));
     }
     Failure::new(exit::DATA, lines.join("\n"))
-        .hint("`agentproto schema --name aoi-probe` describes the format")
 }
 
 fn current_dir() -> Result<PathBuf, Failure> {

@@ -197,7 +197,7 @@ pub fn run(action: &AuthAction, global: &Global, out: &mut dyn Write) -> Outcome
                 LoginState::Unknown | LoginState::Unauthed => exit::NO_PERMISSION,
             };
             Ok(CommandResult {
-                results: vec![status_result(&status)],
+                results: vec![status_result(&status, &common.target)],
                 code,
                 ..CommandResult::default()
             })
@@ -227,8 +227,8 @@ fn installed_program(ctx: &Context) -> Option<PathBuf> {
     plan.found.map(|found| found.bin)
 }
 
-fn status_result(status: &LoginStatus) -> ResultLine {
-    let mut lines = vec![state_text(status)];
+fn status_result(status: &LoginStatus, target: &str) -> ResultLine {
+    let mut lines = vec![state_text(status, target)];
     for (name, source) in &status.variables {
         let from = match source.as_deref() {
             None => "not set",
@@ -248,8 +248,8 @@ fn status_result(status: &LoginStatus) -> ResultLine {
     }
 }
 
-/// The login state in words.
-fn state_text(status: &LoginStatus) -> String {
+/// The login state in words, and what to do.
+fn state_text(status: &LoginStatus, target: &str) -> String {
     if status.state == LoginState::Authed {
         let nothing = status.variables.is_empty() && status.login.is_none();
         return if nothing {
@@ -266,10 +266,18 @@ fn state_text(status: &LoginStatus) -> String {
         .collect();
     let is_set = status.variables.iter().any(|(_, source)| source.is_some());
     match names.as_slice() {
-        [one] if !is_set => format!("not logged in: `{one}` is not set"),
-        [_, _, ..] if !is_set => format!("not logged in: none of `{}` is set", names.join("`, `")),
+        [one] if !is_set => format!("not logged in: run `{}`", set_command(target, one)),
+        [first, _, ..] if !is_set => format!(
+            "not logged in: set one of these variables, for example with `{}`",
+            set_command(target, first)
+        ),
         _ => "not logged in".to_owned(),
     }
+}
+
+fn set_command(target: &str, name: &str) -> String {
+    let words = agentproto_text::shell(&["agentproto", "auth", "set", target, name]);
+    agentproto_text::escape_line(&words).into_owned()
 }
 
 /// The slug of the secret that `name`, a variable or a slug, refers to.
@@ -287,7 +295,7 @@ fn slug(ctx: &Context, name: &str) -> Result<String, Error> {
         return Ok(slug);
     }
     let known = secret_names(ctx, &inventory);
-    match known.iter().any(|k| k == name) {
+    match known.iter().any(|(slug, _)| slug == name) {
         true => Ok(name.to_owned()),
         false => {
             let what = format!("unknown secret `{name}`: the manifest does not declare it");
@@ -296,7 +304,14 @@ fn slug(ctx: &Context, name: &str) -> Result<String, Error> {
                     "declare it in `auth.state.env`, or in the SECRETS.md that `auth.ref` points to"
                         .to_owned()
                 }
-                false => format!("known secrets: {}", known.join(", ")),
+                false => {
+                    let names = known.iter().map(|(slug, variable)| match variable {
+                        Some(variable) => format!("{slug} (variable {variable})"),
+                        None => slug.clone(),
+                    });
+                    let names: Vec<String> = names.collect();
+                    format!("known secrets: {}", names.join(", "))
+                }
             };
             Err(Error::new(Code::OptionInvalid, what).hint(hint))
         }
@@ -308,17 +323,23 @@ fn variables(ctx: &Context) -> impl Iterator<Item = &str> {
     state.into_iter().flat_map(|state| state.env())
 }
 
-/// All names of the bundle's secrets.
-fn secret_names(ctx: &Context, inventory: &Inventory) -> Vec<String> {
+/// The slugs of the bundle's secrets, with their variables.
+fn secret_names<'c>(ctx: &'c Context, inventory: &Inventory) -> Vec<(String, Option<&'c str>)> {
     let slugs = inventory.entries.iter().map(|entry| entry.slug.clone());
     let persisted = ctx.bundle.common().setup().filter_map(|step| {
         let persist = step.persist().and_then(|persist| persist.secret_slug());
         Some(persist.or(step.secret_slug())?.to_owned())
     });
-    let mut out: Vec<String> = variables(ctx).map(str::to_owned).collect();
-    for name in slugs.chain(persisted) {
-        if !out.contains(&name) {
-            out.push(name);
+    let mut out: Vec<(String, Option<&str>)> = Vec::new();
+    for name in variables(ctx) {
+        let entry = inventory
+            .variable(name)
+            .map(|(entry, _)| entry.slug.clone());
+        out.push((entry.unwrap_or_else(|| conventional_slug(name)), Some(name)));
+    }
+    for slug in slugs.chain(persisted) {
+        if !out.iter().any(|(known, _)| *known == slug) {
+            out.push((slug, None));
         }
     }
     out
@@ -411,7 +432,10 @@ async fn forget(ctx: &Context, args: &Forget) -> Result<CommandResult, Failure> 
     let name = args.name.as_deref();
     let names = match name {
         Some(name) => vec![name.to_owned()],
-        None => secret_names(ctx, &Inventory::from_bundle(&ctx.bundle)?),
+        None => {
+            let all = secret_names(ctx, &Inventory::from_bundle(&ctx.bundle)?);
+            all.into_iter().map(|(slug, _)| slug).collect()
+        }
     };
     let slugs = names.iter().map(|name| slug(ctx, name));
     let mut slugs: Vec<String> = slugs.collect::<Result<_, _>>()?;

@@ -148,8 +148,8 @@ pub struct Certify {
     /// Self-test: run the suites against mock agents with known defects and conforming variants
     #[arg(long, conflicts_with_all = ["target", "mock", "command", "suites", "baseline", "shard"])]
     pub selftest: bool,
-    /// With --selftest: run fewer cases. A mutant runs the cases of its requirement, and all cases
-    /// only if these do not fail. A variant runs every second case.
+    /// With --selftest: run each mutant first with the cases that should find its defect, and each
+    /// variant with every second case
     #[arg(long, requires = "selftest")]
     pub quick: bool,
     /// Look up adapters in DIR first
@@ -504,10 +504,15 @@ fn read_prompts(
             false => prompts::default_prompts(),
         });
     };
-    let configured = prompts::parse(&read(path)?).map_err(|errors| {
+    let text = read(path)?;
+    let configured = prompts::parse(&text).map_err(|errors| {
         let message = file_errors::error_lines(&path.to_string_lossy(), &errors);
         let keys = prompts::names().join(", ");
-        Failure::new(exit::DATA, message).hint(format!("allowed keys: {keys}"))
+        let failure = Failure::new(exit::DATA, message);
+        match file_errors::is_yaml(&text) {
+            true => failure.hint(format!("allowed keys: {keys}")),
+            false => failure,
+        }
     })?;
     // A file without the key `text` still gets the default prompt for an ordinary turn.
     let mut all = match args.mock_llm && args.llm_script.is_none() {
@@ -543,7 +548,20 @@ fn bundle(
         TargetKind::Agent,
         &args.adapters,
         &home,
-    )?;
+    )
+    .map_err(|error| {
+        let unknown = error.code == runtime::Code::TargetUnknown;
+        let hint = error.hint.clone().filter(|_| unknown);
+        match hint {
+            Some(hint) => {
+                let program = agentproto_text::shell(&[named.to_string_lossy()]);
+                error.hint(format!(
+                    "{hint}; to certify a program, write `agentproto certify -- {program}`"
+                ))
+            }
+            None => error,
+        }
+    })?;
     let options = pairs(&args.options, "--option takes ID=VALUE")?;
     let options = options
         .into_iter()

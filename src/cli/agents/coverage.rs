@@ -21,7 +21,7 @@ pub struct Coverage {
     /// List only requirements of this spec or suite, for example `AIP-45` or `acp`
     #[arg(long, value_name = "SPEC")]
     pub spec: Option<String>,
-    /// List only requirements that no test of agentproto covers, with the reason
+    /// List only requirements without a test of agentproto, with the reason if there is one
     #[arg(long)]
     pub gaps: bool,
     #[command(flatten)]
@@ -69,8 +69,8 @@ impl Row {
 fn gap(reason: Option<&str>, note: &str) -> String {
     match (reason, note) {
         (Some(reason), _) => reason.to_owned(),
-        (None, "") => "no mutant and no test proves it yet".to_owned(),
-        (None, note) => format!("no mutant and no test proves it yet (planned: {note})"),
+        (None, "") => "not tested yet".to_owned(),
+        (None, note) => format!("not tested yet (planned: {note})"),
     }
 }
 
@@ -228,7 +228,9 @@ pub fn run(args: &Coverage, out: &mut dyn Write) -> Outcome {
     let list = format!("coverage {:?} {}", args.spec, args.gaps);
     let range = args.page.select(&list, &mut rows)?;
     match args.output {
-        Output::Human => human(&rows, &totals, out).map_err(io_failure)?,
+        Output::Human => human(&rows, &totals, out)
+            .and_then(|()| out.write_all(range.describe("requirements listed").as_bytes()))
+            .map_err(io_failure)?,
         Output::Json => {
             let list: Vec<_> = rows.iter().map(record).collect();
             let mut value = object(json!({
@@ -306,25 +308,21 @@ pub(super) fn explain(name: &str, output: Output, out: &mut dyn Write) -> Result
     Ok(true)
 }
 
-/// The section of a page that says how agentproto itself is tested for a requirement.
+/// The line of a page that says whether agentproto itself is tested for a requirement.
 fn proven_by(proofs: &[Proof], gap: impl FnOnce() -> String) -> String {
-    let mut section = "\n## Tests of agentproto\n\n".to_owned();
-    for proof in proofs {
-        let what = match proof.kind {
-            "rule" => "finds manifests with this defect",
-            "check" => "finds mock tools with this defect",
-            "test" => "tests agentproto itself",
-            _ => "finds mock agents or hosts with this defect",
-        };
-        section.push_str(&format!("- {} `{}` {what}\n", proof.kind, proof.proof));
+    match proofs.len() {
+        0 => format!(
+            "\nagentproto itself is not tested for this requirement: {}.\n",
+            gap()
+        ),
+        n => format!(
+            "\nagentproto itself is tested for this requirement ({}).\n",
+            agentproto_text::count(n, "test", "tests")
+        ),
     }
-    if proofs.is_empty() {
-        section.push_str(&format!("None: {}.\n", gap()));
-    }
-    section
 }
 
-/// The same section for a requirement of a suite.
+/// The same line for a requirement of a suite.
 pub(super) fn proven_by_id(id: &str) -> String {
     proven_by(&proofs_of(id), || {
         let registered = register().find(|requirement| requirement.id == id);
@@ -419,6 +417,17 @@ fn totals(rows: &[Row]) -> Vec<Total> {
     totals
 }
 
+/// What the columns of the table mean.
+const COLUMNS: &str = "\
+  explained  not tested, for a given reason
+  open       not tested yet
+  rule       a rule of `lint`
+  check      a check of `aoi-lint`
+  case       a conversation of `certify` with the agent
+  monitor    a check of `certify` that reads every message
+  test       a test of agentproto itself
+A requirement may be tested in several ways.";
+
 fn human(rows: &[Row], totals: &[Total], out: &mut dyn Write) -> std::io::Result<()> {
     let mut heading = ("", "");
     for row in rows {
@@ -427,6 +436,7 @@ fn human(rows: &[Row], totals: &[Total], out: &mut dyn Write) -> std::io::Result
             writeln!(out, "\n{} · {}", row.spec, row.section)?;
         }
         let status = match row.proofs.is_empty() {
+            true if row.reason.is_none() => row.gap(),
             true => format!("not tested: {}", row.gap()),
             false => format!("tested by {}", row.proven_by().join(", ")),
         };
@@ -459,8 +469,7 @@ fn human(rows: &[Row], totals: &[Total], out: &mut dyn Write) -> std::io::Result
     writeln!(
         out,
         "\n{} of {} requirements are tested: agentproto finds mocks with the defect, or its own tests \
-         cover them.\nexplained: not tested, for a given reason; open: not tested, without a reason. \
-         The last columns count the kinds of tests; a requirement may have several.",
+         cover them.\n{COLUMNS}",
         all.proven, all.all
     )
 }

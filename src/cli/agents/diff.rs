@@ -68,7 +68,10 @@ pub fn read(path: &Path) -> Result<(Transcript, Value), Failure> {
     let read_failure = |error: io::Error| {
         let failure = unreadable(path, &error);
         match error.kind() {
-            io::ErrorKind::NotFound => failure,
+            io::ErrorKind::NotFound => Failure {
+                message: format!("the recording {}", failure.message),
+                ..failure
+            },
             _ => Failure::new(exit::IO, failure.message),
         }
     };

@@ -6,6 +6,7 @@ use std::path::Path;
 use crate::cli::Failure;
 use crate::exit;
 use agentproto_manifest::fields::FieldError;
+use agentproto_manifest::yaml;
 
 /// Maximum number of errors shown per file.
 const MAX_SHOWN_ERRORS: usize = 10;
@@ -20,6 +21,11 @@ pub fn error_lines(name: &str, errors: &[FieldError]) -> String {
         lines.push(format!("and {} more", errors.len() - MAX_SHOWN_ERRORS));
     }
     lines.join("\n  ")
+}
+
+/// Whether a file can be parsed. If not, a hint on its format does not help.
+pub fn is_yaml(text: &str) -> bool {
+    yaml::parse(text, 0).problems.is_empty()
 }
 
 /// An error for an input file that does not exist or cannot be read.

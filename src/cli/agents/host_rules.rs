@@ -155,7 +155,7 @@ pub async fn check(ctx: &Context, isolated: Result<(), String>) -> Result<Vec<Ru
     }
     if let Some(auth) = common.auth() {
         let text = match &isolated {
-            Ok(()) => "the agent gets only declared variables, and commands that it runs through agentproto do not get its secrets"
+            Ok(()) => "the agent gets only the variables that the manifest declares, and its terminal commands do not get its secrets"
                 .to_owned(),
             Err(why) => format!("its environment, which contains secrets, cannot be isolated: {why}"),
         };

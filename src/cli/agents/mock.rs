@@ -217,7 +217,13 @@ fn rows() -> Vec<Row> {
 fn list(args: &Mock, out: &mut dyn Write) -> Outcome {
     let mut rows = rows();
     let range = args.page.select("mock", &mut rows)?;
-    print_list(&rows, args.page.document_fields(&range), args.output, out).map_err(io_failure)
+    let fields = args.page.document_fields(&range);
+    let code = print_list(&rows, fields, args.output, out).map_err(io_failure)?;
+    if args.output == Output::Human {
+        let more = range.describe("entries");
+        out.write_all(more.as_bytes()).map_err(io_failure)?;
+    }
+    Ok(code)
 }
 
 fn print_list(

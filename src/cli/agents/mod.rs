@@ -104,7 +104,7 @@ pub enum Command {
     Diff(Deferred<diff::Diff>),
     /// Merge, render and list saved certification reports
     Report(Deferred<Action<report::ReportAction>>),
-    /// Run a mock agent on stdio, conforming or with one known defect
+    /// Run a mock agent, server, model or tool, conforming or with one known defect
     Mock(Deferred<mock::Mock>),
 }
 

@@ -53,13 +53,21 @@ impl Page<'_> {
     pub fn markdown(&self) -> String {
         let Page { suite, requirement } = self;
         let id = &requirement.id;
+        let statement = requirement.statement.trim_end_matches('.');
+        let of_spec = agentproto_suites::register().find(|registered| registered.id == id);
+        let of_spec = of_spec.map(|registered| registered.text.trim_end_matches('.'));
+        // The suite checks what can be seen from outside.
+        let statement = match of_spec.filter(|text| *text != statement) {
+            Some(text) => format!("{text}.\n\nThe suite `{}` checks: {statement}.", suite.name),
+            None => format!("{statement}."),
+        };
+        let (level, about) = match requirement.level {
+            Level::Info => ("not in the spec", "about "),
+            level => (level.as_str(), ""),
+        };
         let mut page = format!(
-            "# {id}\n\n{} · {} · suite `{}`, {}\n\n{}.\n\n## Checked by\n\n",
-            requirement.level.as_str(),
-            requirement.source,
-            suite.name,
-            requirement.section,
-            requirement.statement.trim_end_matches('.'),
+            "# {id}\n\n{level} · {about}{} · suite `{}`, {}\n\n{statement}\n\n## Checked by\n\n",
+            requirement.source, suite.name, requirement.section,
         );
         for case in self.cases() {
             let title = case.title.trim_end_matches('.');
@@ -73,8 +81,10 @@ impl Page<'_> {
             page.push_str("- monitors, on every line of every case\n");
         }
         page.push_str(&super::coverage::proven_by_id(id));
-        if requirement.level != Level::Must {
-            page.push_str("\nA violation is a warning, because this is not a MUST.\n");
+        match requirement.level {
+            Level::Must => {}
+            Level::Info => page.push_str("\nA violation is a warning.\n"),
+            _ => page.push_str("\nA violation is a warning, because this is not a MUST.\n"),
         }
         let violations = self.violations();
         if !violations.is_empty() {

@@ -105,7 +105,8 @@ pub fn run(action: &SandboxAction, global: &Global, out: &mut dyn Write) -> Outc
 fn explain(args: &SandboxExplain, global: &Global, out: &mut dyn Write) -> Outcome {
     let started = Instant::now();
     let manifest = load(&args.target)?;
-    if let Some(error) = refused(&manifest) {
+    let refusal = refused(&manifest);
+    if let Some(error) = &refusal {
         let what = escape_line(&error.message);
         eprintln!("agentproto: warning: runs of this manifest are refused: {what}");
     }
@@ -120,6 +121,8 @@ fn explain(args: &SandboxExplain, global: &Global, out: &mut dyn Write) -> Outco
         policy: &policy,
         backend: backend.as_ref().ok().copied(),
         assessments: &list,
+        errors: refusal.map_or(0, |error| error.details["errors"].as_u64().unwrap_or(1)),
+        verbose: global.verbose,
     };
     match args.output {
         Output::Json => writeln!(out, "{:#}", view.json()),
@@ -171,7 +174,13 @@ fn load(path: &Path) -> Result<SandboxManifest, Failure> {
     } else {
         path.to_owned()
     };
-    SandboxManifest::load(&file).map_err(policy_failure)
+    SandboxManifest::load(&file).map_err(|error| {
+        let failure = policy_failure(error);
+        match file.extension().is_some_and(|extension| extension == "md") {
+            true => failure,
+            false => failure.hint(NAME_A_SANDBOX),
+        }
+    })
 }
 
 /// Why loading refuses the manifest, if it does. A plain YAML file is only a sandbox block.

@@ -9,15 +9,22 @@ use agentproto_lint::render::Meta;
 use agentproto_report::aoi::{Emitter, object};
 use agentproto_report::event::EventType;
 use agentproto_sandbox::policy::{Access, Exec, Policy};
-use agentproto_sandbox::{Assessment, Backend, Enforcement, NO_EFFECT};
-use agentproto_text::escape_line;
+use agentproto_sandbox::{Assessment, Backend, Enforcement, GRANTS_ALL, NO_EFFECT};
+use agentproto_text::{clip, count, escape_line, shell, upper_first};
 
 pub struct View<'a> {
     pub target: &'a Path,
     pub policy: &'a Policy,
     pub backend: Option<Backend>,
     pub assessments: &'a [Assessment],
+    /// Number of errors for which runs of the manifest are refused.
+    pub errors: u64,
+    /// Whether to print long lists of protected files.
+    pub verbose: bool,
 }
+
+/// Maximum number of characters of a list of protected files.
+const MAX_LIST: usize = 240;
 
 impl View<'_> {
     pub fn json(&self) -> Value {
@@ -62,9 +69,9 @@ impl View<'_> {
     }
 
     pub fn human(&self, meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
-        let (green, red, dim, off) = match meta.color {
-            true => ("\x1b[32m", "\x1b[31m", "\x1b[2m", "\x1b[0m"),
-            false => ("", "", "", ""),
+        let (green, red, yellow, dim, off) = match meta.color {
+            true => ("\x1b[32m", "\x1b[31m", "\x1b[33m", "\x1b[2m", "\x1b[0m"),
+            false => ("", "", "", "", ""),
         };
         let backend = self.backend.map_or("none", Backend::as_str);
         let target = self.target.to_string_lossy();
@@ -74,8 +81,7 @@ impl View<'_> {
             .iter()
             .map(|a| {
                 let text = escape_line(&a.clause.text);
-                // What agentproto adds has no place in the manifest.
-                match a.clause.pointer.is_empty() {
+                match is_built_in(a) {
                     true => format!("built in: {text}"),
                     false => text.into_owned(),
                 }
@@ -85,16 +91,24 @@ impl View<'_> {
         let width = width.min(48);
         for (text, assessment) in texts.iter().zip(self.assessments) {
             let (mark, paint, word, how) = match &assessment.enforcement {
-                Enforcement::Enforced { by } => match by.strip_prefix(NO_EFFECT) {
-                    Some(why) => ("–", dim, "no effect", why),
-                    None => ("✓", green, "enforced", by.as_str()),
-                },
+                Enforcement::Enforced { by } => {
+                    match (by.strip_prefix(NO_EFFECT), by.strip_prefix(GRANTS_ALL)) {
+                        (Some(why), _) => ("–", dim, "no effect", why),
+                        (_, Some(what)) => ("!", yellow, "grants everything", what),
+                        (None, None) => ("✓", green, "enforced", by.as_str()),
+                    }
+                }
                 Enforcement::Unenforceable { why } => ("✗", red, "unenforceable", why.as_str()),
+            };
+            let short = clip(how, MAX_LIST);
+            let (how, more) = match is_built_in(assessment) && !self.verbose && *short != *how {
+                true => (short, " (`--verbose` shows all)"),
+                false => (how.into(), ""),
             };
             writeln!(
                 out,
-                "  {paint}{mark}{off} {text:<width$}  {paint}{word}{off}: {}",
-                escape_line(how)
+                "  {paint}{mark}{off} {text:<width$}  {paint}{word}{off}: {}{more}",
+                escape_line(&how)
             )?;
             if let Some(note) = &assessment.note {
                 writeln!(out, "    {dim}note: {}{off}", escape_line(note))?;
@@ -111,16 +125,45 @@ impl View<'_> {
             };
             writeln!(out, "  {dim}programs that may run: {names}{off}")?;
         }
-        match self.unenforceable_count() {
-            0 => writeln!(out, "Every clause is enforced."),
-            1 => writeln!(
-                out,
-                "1 clause cannot be enforced, so nothing would be started."
-            ),
-            n => writeln!(
-                out,
-                "{n} clauses cannot be enforced, so nothing would be started."
-            ),
-        }
+        writeln!(out, "{}", self.result())
     }
+
+    /// The last line for people.
+    fn result(&self) -> String {
+        let open = self.assessments.iter().filter(|a| match &a.enforcement {
+            Enforcement::Enforced { by } => by.starts_with(GRANTS_ALL),
+            Enforcement::Unenforceable { .. } => false,
+        });
+        let clauses = match (self.unenforceable_count(), open.count()) {
+            (0, 0) => "every clause is enforced".to_owned(),
+            (0, open) => {
+                let grant = if open == 1 { "grants" } else { "grant" };
+                let clauses = count(open, "clause", "clauses");
+                format!("every clause is enforced, but {clauses} {grant} everything")
+            }
+            (n, _) => {
+                let clauses = count(n, "clause", "clauses");
+                format!("{clauses} cannot be enforced, so nothing would be started")
+            }
+        };
+        if self.errors == 0 {
+            return format!("{}.", upper_first(&clauses));
+        }
+        let errors = count(
+            usize::try_from(self.errors).unwrap_or(usize::MAX),
+            "error",
+            "errors",
+        );
+        let target = shell(&[self.target.to_string_lossy()]);
+        format!(
+            "The manifest has {errors}, so it cannot run: see `agentproto lint {}`. Apart from \
+             that, {clauses}.",
+            escape_line(&target)
+        )
+    }
+}
+
+/// Whether agentproto adds the clause. Such a clause has no place in the manifest.
+fn is_built_in(assessment: &Assessment) -> bool {
+    assessment.clause.pointer.is_empty()
 }

@@ -48,7 +48,7 @@ pub struct Serve {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_parser = address)]
     pub bind: IpAddr,
     /// Listen on this port; 0 picks a free one
-    #[arg(long, value_name = "N", default_value_t = 4646)]
+    #[arg(long, value_name = "N", default_value_t = 4646, value_parser = port)]
     pub port: u16,
     /// Look up adapters in DIR first
     #[arg(long, value_name = "DIR")]
@@ -122,6 +122,11 @@ fn idle_timeout(text: &str) -> Result<Duration, String> {
         Ok(0.0) => Ok(NEVER),
         _ => super::seconds(text).map(Duration::from_secs_f64),
     }
+}
+
+fn port(text: &str) -> Result<u16, String> {
+    text.parse()
+        .map_err(|_| "expected a port number from 0 to 65535".to_owned())
 }
 
 fn address(text: &str) -> Result<IpAddr, String> {
@@ -198,9 +203,12 @@ fn rotate_token(args: &Serve, global: &Global, home: &Home, out: &mut dyn Write)
 
 fn already_serving(args: &Serve, home: &Home) -> Failure {
     let other = Runtime::read(home).ok().flatten();
-    let other_host = match other {
-        Some(other) => format!(": {} (process {})", other.url, other.pid),
-        None => String::new(),
+    let (other_host, stop) = match other {
+        Some(other) => (
+            format!(": {} (process {})", other.url, other.pid),
+            format!("stop it (`kill {}`)", other.pid),
+        ),
+        None => (String::new(), "stop it".to_owned()),
     };
     let what = format!(
         "a daemon already uses the state directory `{}`{other_host}",
@@ -209,8 +217,10 @@ fn already_serving(args: &Serve, home: &Home) -> Failure {
     Failure::new(exit::UNAVAILABLE, what)
         .typed("already_serving")
         .hint(match args.open {
-            true => "`agentproto sessions --open` prints a one-time link to that daemon",
-            false => "use that host, stop it, or set AGENTPROTO_HOME to another directory",
+            true => "`agentproto sessions --open` prints a one-time link to that daemon".to_owned(),
+            false => format!(
+                "use the running daemon, {stop}, or set AGENTPROTO_HOME to another directory"
+            ),
         })
 }
 

@@ -259,6 +259,6 @@ impl ListPage<'_> {
             );
             writeln!(out, "{}", line.trim_end())?;
         }
-        Ok(())
+        out.write_all(self.range.describe("workspaces").as_bytes())
     }
 }

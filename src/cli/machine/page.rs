@@ -15,7 +15,7 @@ pub struct Page {
     /// Maximum number of results
     #[arg(long, value_name = "N", value_parser = limit)]
     pub limit: Option<usize>,
-    /// Continue from a previous page (`next_cursor` in its summary)
+    /// Continue after an earlier page (its output names the cursor)
     #[arg(long, value_name = "TOKEN")]
     pub cursor: Option<String>,
 }
@@ -32,12 +32,29 @@ fn limit(text: &str) -> Result<usize, String> {
 pub struct PageRange {
     pub from: usize,
     pub to: usize,
+    /// Length of the whole list.
+    pub total: usize,
     pub next: Option<String>,
 }
 
 impl PageRange {
     pub fn fields(&self) -> Fields {
         object(json!({ "truncated": self.next.is_some(), "next_cursor": self.next }))
+    }
+
+    /// Lines for people that say which part of the list is shown, and how to get the next one.
+    /// Empty if the whole list is shown.
+    pub fn describe(&self, items: &str) -> String {
+        let (from, to, total) = (self.from, self.to, self.total);
+        let mut lines = match to - from {
+            shown if shown == total => return String::new(),
+            0 => format!("{items}: none of {total} on this page\n"),
+            _ => format!("{items}: {} to {to} of {total}\n", from + 1),
+        };
+        if let Some(next) = &self.next {
+            lines.push_str(&format!("more: --cursor {next}\n"));
+        }
+        lines
     }
 }
 
@@ -67,7 +84,12 @@ impl Page {
             .limit
             .map_or(total, |limit| total.min(from.saturating_add(limit)));
         let next = (to < total).then(|| token(list, to));
-        Ok(PageRange { from, to, next })
+        Ok(PageRange {
+            from,
+            to,
+            total,
+            next,
+        })
     }
 
     /// Like `select`, for a list that changes between calls. The cursor refers to the last item,
@@ -96,7 +118,12 @@ impl Page {
         };
         items.truncate(to);
         items.drain(..from);
-        Ok(PageRange { from, to, next })
+        Ok(PageRange {
+            from,
+            to,
+            total,
+            next,
+        })
     }
 
     /// Removes everything outside the selected part from a list.

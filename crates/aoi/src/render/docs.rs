@@ -137,14 +137,15 @@ pub fn list_human(all: &[&Rule], out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// JSON output of `rules --kind aoi`.
-pub fn list_json(all: &[&Rule], out: &mut dyn Write) -> io::Result<()> {
+pub fn list_json(all: &[&Rule], more: Fields, out: &mut dyn Write) -> io::Result<()> {
     let list: io::Result<Vec<Fields>> = all.iter().map(|rule| record(rule)).collect();
-    let document = json!({
+    let mut document = object(json!({
         "schema": "agentproto.aoi-rules/v1",
         "tool": { "name": TOOL, "version": env!("CARGO_PKG_VERSION") },
         "rules": list?,
-    });
-    writeln!(out, "{}", text::pretty(&document)?)
+    }));
+    document.extend(more);
+    writeln!(out, "{}", text::pretty(&Value::Object(document))?)
 }
 
 /// Machine-mode output of `rules --kind aoi`. `more` is added to the summary.

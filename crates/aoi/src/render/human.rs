@@ -64,7 +64,7 @@ pub fn render(report: &Report, options: &RenderOptions, out: &mut dyn Write) -> 
         let blocked = blocked.join(", ");
         style.wrapped(
             "",
-            &format!("`schema`, `capabilities` and `--help` were run without: {blocked}."),
+            &format!("`schema`, `capabilities` and `--help` ran without {blocked}."),
             out,
         )?;
     }
@@ -72,11 +72,11 @@ pub fn render(report: &Report, options: &RenderOptions, out: &mut dyn Write) -> 
         style.wrapped("discovery: ", &escape_line(line), out)?;
     }
     if report.target.probe_file.is_none() {
-        let tool = wording::shell(report.target.argv.get(..1).unwrap_or_default());
+        let tool = agentproto_text::shell(report.target.argv.get(..1).unwrap_or_default());
         let text = format!(
-            "Without a probe file, aoi-lint runs this command, and the commands that describe the \
-             tool (`schema`, `capabilities`, `--help`, `--version`), with a minimal environment. \
-             `agentproto aoi-lint init -- {tool}` prints a probe file, to which you can add other \
+            "There is no probe file, so aoi-lint only ran the given command and the commands that \
+             describe the tool (`schema`, `capabilities`, `--help`, `--version`), all with a minimal \
+             environment. `agentproto aoi-lint init -- {tool}` prints a probe file, to which you can add other \
              commands and environment variables."
         );
         style.wrapped("", &escape_line(&text), out)?;
@@ -101,7 +101,9 @@ fn matrix(
     let rows = wording::rows(report);
     let shown: Vec<String> = rows
         .iter()
-        .map(|(command, _)| clip(&escape_line(command), MAX_NAME_CHARS).into_owned())
+        .map(|(command, _)| {
+            clip(&escape_line(wording::command(command)), MAX_NAME_CHARS).into_owned()
+        })
         .collect();
     let longest = shown.iter().map(|name| name.chars().count()).max();
     let first = longest.unwrap_or(0);
@@ -129,7 +131,7 @@ fn matrix(
     let legend = [
         (PairState::Pass, "proven"),
         (PairState::Fail, "failing"),
-        (PairState::Unproven, "unproven"),
+        (PairState::Unproven, "not verified"),
         (PairState::NotApplicable, not_applicable),
     ];
     let legend = legend.map(|(pair, word)| format!("{} {word}", mark(style, pair)));
@@ -173,7 +175,7 @@ fn finding(row: &Finding, style: &TerminalStyle, out: &mut dyn Write) -> io::Res
         "{} {} {}  {}",
         style.paint_verdict(row.verdict, &word),
         style.bold(&escape_line(&row.rule)),
-        escape_line(&row.command),
+        escape_line(wording::command(&row.command)),
         style.dim(&format!(
             "({}, {}{level}{known})",
             wording::check(row.check),
@@ -202,7 +204,7 @@ fn reproduction(row: &Finding, style: &TerminalStyle, out: &mut dyn Write) -> io
     writeln!(
         out,
         "  run      {}",
-        escape_line(&wording::shell(&row.repro))
+        escape_line(&agentproto_text::shell(&row.repro))
     )?;
     let variables = wording::variables(row);
     if !variables.is_empty() {

@@ -53,7 +53,10 @@ impl JunitReport for Report {
             lines.push(format!("observed: {}", escape_line(&observed)));
         }
         if !row.repro.is_empty() {
-            lines.push(format!("run: {}", escape_line(&wording::shell(&row.repro))));
+            lines.push(format!(
+                "run: {}",
+                escape_line(&agentproto_text::shell(&row.repro))
+            ));
         }
         for key in ["stdout", "stderr"] {
             if let Some(text) = wording::evidence(row, key) {

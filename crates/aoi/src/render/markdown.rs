@@ -87,7 +87,10 @@ fn finding(row: &Finding, out: &mut Vec<u8>) -> io::Result<()> {
     ];
     let mut proof: Vec<String> = Vec::new();
     if !row.repro.is_empty() {
-        proof.push(format!("$ {}", escape_line(&wording::shell(&row.repro))));
+        proof.push(format!(
+            "$ {}",
+            escape_line(&agentproto_text::shell(&row.repro))
+        ));
     }
     for key in ["stdout", "stderr"] {
         let text = wording::evidence(row, key).unwrap_or_default();

@@ -73,7 +73,7 @@ impl SarifReport for Report {
             lines.push(rule.hint.to_owned());
         }
         if !row.repro.is_empty() {
-            lines.push(format!("Run: {}", wording::shell(&row.repro)));
+            lines.push(format!("Run: {}", agentproto_text::shell(&row.repro)));
         }
         if let Some(observed) = wording::observed(row) {
             lines.push(format!("Observed: {observed}"));

@@ -45,6 +45,14 @@ pub fn meaning(verdict: Verdict) -> &'static str {
     }
 }
 
+/// The name of a command for readers.
+pub fn command(name: &str) -> &str {
+    match name {
+        TOOL => "(whole tool)",
+        name => name,
+    }
+}
+
 /// The rows of the matrix, with the tool itself first.
 pub fn rows(report: &Report) -> Vec<(&str, [PairState; 10])> {
     let mut rows: Vec<(&str, [PairState; 10])> = report
@@ -59,12 +67,13 @@ pub fn rows(report: &Report) -> Vec<(&str, [PairState; 10])> {
     rows
 }
 
-/// `31 matrix cells proven, 4 failing, 9 unproven`.
+/// `Of 44 properties: 31 proven, 4 failing, 9 not verified`. A property is a cell of the matrix.
 pub fn pairs(report: &Report) -> String {
     let summary = &report.summary;
     format!(
-        "{} proven, {} failing, {} unproven",
-        count(summary.pairs_proven, "matrix cell", "matrix cells"),
+        "Of {}: {} proven, {} failing, {} not verified",
+        count(applicable(report), "property", "properties"),
+        summary.pairs_proven,
         summary.pairs_failing,
         summary.pairs_unproven
     )
@@ -105,20 +114,6 @@ pub fn timing(report: &Report) -> String {
     format!("{} in {wall}", count(runs, "run", "runs"))
 }
 
-/// Quotes words as a command line for a shell.
-pub fn shell(words: &[String]) -> String {
-    let quoted: Vec<String> = words.iter().map(|word| quote(word)).collect();
-    quoted.join(" ")
-}
-
-fn quote(word: &str) -> String {
-    let safe = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
-    match !word.is_empty() && word.chars().all(safe) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
-}
-
 /// A string in the evidence, unless it is blank.
 pub fn evidence<'f>(finding: &'f Finding, key: &str) -> Option<&'f str> {
     let text = finding.evidence.get(key).and_then(Value::as_str)?;
@@ -144,7 +139,7 @@ pub fn observed(finding: &Finding) -> Option<String> {
 fn run_name(probe: &str) -> String {
     match probe.starts_with('-') {
         true => format!("`{probe}`"),
-        false => format!("run \"{probe}\""),
+        false => format!("in the run `{probe}`"),
     }
 }
 
@@ -181,16 +176,5 @@ pub fn named(row: &Finding) -> String {
     match row.command.as_str() {
         TOOL => format!("{} {TOOL}", row.rule),
         command => format!("{} ({command})", row.rule),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_are_quoted_for_a_shell() {
-        let words = ["a b", "it's", "", "--x=1", "$HOME", "`id`"].map(str::to_owned);
-        assert_eq!(shell(&words), r"'a b' 'it'\''s' '' --x=1 '$HOME' '`id`'");
     }
 }

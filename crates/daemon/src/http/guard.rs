@@ -126,7 +126,7 @@ fn authorize(state: &AppState, request: &Request) -> Result<(Principal, Validity
 
 fn unauthorized(what: &str) -> ApiError {
     ApiError::new(401, "unauthorized", what)
-        .hint("send `Authorization: Bearer TOKEN`; the token is in `runtime.json` in the host's state directory")
+        .hint("send `Authorization: Bearer TOKEN`; the token is in `runtime.json` in the daemon's state directory")
 }
 
 /// Refuses a request whose token was replaced after the guard had accepted it.

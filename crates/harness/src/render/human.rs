@@ -171,7 +171,7 @@ fn finding(
         _ => row.subject().into_owned(),
     };
     let level = match row.level {
-        Level::Info => "not in the spec",
+        Level::Info => "agentproto's own check, not in the spec",
         level => level.as_str(),
     };
     writeln!(
@@ -182,8 +182,12 @@ fn finding(
         level,
         style.dim(&escape_line(&subject))
     )?;
-    style.paragraph("requires", &row.statement, out)?;
-    style.paragraph("source", &row.source, out)?;
+    let (requires, source) = match row.level {
+        Level::Info => ("expects", "about"),
+        _ => ("requires", "source"),
+    };
+    style.paragraph(requires, &row.statement, out)?;
+    style.paragraph(source, &row.source, out)?;
     style.paragraph("observed", &row.message, out)?;
     for evidence in row.evidence.iter().take(MAX_EVIDENCE) {
         self::evidence(style, evidence, out)?;

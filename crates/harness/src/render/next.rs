@@ -24,6 +24,12 @@ pub fn steps(report: &Report, options: &RenderOptions) -> Vec<String> {
              stdout. If it needs more time to start, raise --timeout."
                 .to_owned(),
         );
+    } else if report.lacks_initialize() && ran && worst.is_none() {
+        steps.push(
+            "Answer `initialize` with a result first: `agentproto explain IN-01` shows how it is \
+             checked."
+                .to_owned(),
+        );
     } else if let Some(row) = worst {
         let id = &row.requirement;
         if ran {

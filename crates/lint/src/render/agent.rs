@@ -13,7 +13,8 @@ const QUOTE: usize = 160;
 
 pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
     let findings = active_findings(report);
-    if findings.is_empty() {
+    let all = meta.counts(report);
+    if all.total() == 0 {
         let files = count(report.files.len(), "file", "files");
         return writeln!(out, "No findings in {files}. Next: nothing to fix.");
     }
@@ -32,7 +33,7 @@ pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<(
         }
         writeln!(out)?;
     }
-    writeln!(out, "{}", next_step(&FindingCounts::of(findings)))
+    writeln!(out, "{}", next_step(&all, &meta.arguments))
 }
 
 fn line(finding: &Finding, source: Option<&Document>, masks: &[Span], meta: &Meta) -> String {
@@ -113,17 +114,23 @@ fn sentence(text: &str) -> String {
     }
 }
 
-fn next_step(counts: &FindingCounts) -> String {
-    let again = "then run `agentproto lint` again";
+/// The commands repeat the paths and options of this run, because a program runs them as they are.
+fn next_step(counts: &FindingCounts, arguments: &str) -> String {
+    let lint = match arguments {
+        "" => "agentproto lint".to_owned(),
+        arguments => format!("agentproto lint {}", escape_line(arguments)),
+    };
+    let fix = lint.replacen("lint", "lint --fix", 1);
+    let again = format!("then run `{lint}` again");
     let rest = counts.total() - counts.safe_fixes;
     match (counts.safe_fixes, rest) {
         (0, _) => format!("Next: edit the files as described above, {again}."),
         (safe, 0) => format!(
-            "Next: run `agentproto lint --fix` ({}), {again}.",
+            "Next: run `{fix}` ({}), {again}.",
             count(safe, "finding", "findings")
         ),
         (safe, rest) => format!(
-            "Next: run `agentproto lint --fix` ({}), fix the other {rest} by hand, {again}.",
+            "Next: run `{fix}` ({}), fix the other {rest} by hand, {again}.",
             count(safe, "finding", "findings")
         ),
     }

@@ -131,11 +131,8 @@ pub fn reference() -> String {
         "# Rules\n\n\
          <!-- Generated from the rules by `cargo xtask docs lint`. -->\n\n\
          The rules that `agentproto lint` checks. `agentproto explain RULE` prints one of these \
-         pages. A note that starts with \"Known contradiction\" says where the specs contradict \
-         each other, and which side the rule takes. A number such as C10 always means the same \
-         contradiction. Two of them do not affect manifests: C21 (the AIPs publish their schemas \
-         under `/docs/`, but refer to them under `/schemas/`) and C30 (AIP-46 has changed since its \
-         first version).\n\n\
+         pages. A note that starts with \"The specs contradict each other\" says which side the rule \
+         takes.\n\n\
          | Rule | Severity | Source | Fix | |\n|---|---|---|---|---|\n",
     );
     for rule in registry::rules() {

@@ -13,7 +13,7 @@ use miette::{
 use crate::render::secrets::MaskedSpans;
 use crate::render::snippet::{CONTEXT, LineLimits, Mark, Snippet};
 use crate::render::{FindingCounts, Meta, active_findings, by_file, citation, concise, message};
-use crate::{Finding, Related, Report, Safety, Severity};
+use crate::{Finding, Level, Related, Report, Safety, Severity};
 use agentproto_text::{count, escape_line, escape_lines, lower_first, wrap};
 
 /// Minimum width. Narrower terminals wrap the lines.
@@ -55,11 +55,11 @@ pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<(
     if !findings.is_empty() && !meta.quiet {
         writeln!(out, "Run `agentproto explain RULE` for more about a rule.")?;
     }
-    writeln!(out, "{}", summary(report, &painter))
+    writeln!(out, "{}", summary(report, meta, &painter))
 }
 
-fn summary(report: &Report, painter: &Painter<'_>) -> String {
-    let counts = FindingCounts::of(&report.findings);
+fn summary(report: &Report, meta: &Meta, painter: &Painter<'_>) -> String {
+    let counts = meta.counts(report);
     let files = count(report.files.len(), "file", "files");
     let mut line = match (report.files.len(), counts.total()) {
         (0, 0) => "No manifests to check (AGENT-CLI.md, CLI.md, …).".to_owned(),
@@ -194,8 +194,7 @@ impl<'r> Painter<'r> {
         for place in apart {
             text.push_str(&self.related_place(place, report, meta)?);
         }
-        let source = citation(finding.source, finding.rule.level);
-        text.push_str(&self.labeled("source", &source));
+        text.push_str(&self.labeled("source", &source(finding)));
         Ok(text
             .lines()
             .flat_map(|line| [line.trim_end(), "\n"])
@@ -255,6 +254,34 @@ impl<'r> Painter<'r> {
         let limits = self.line_limits(&place.file);
         let excerpt = self.excerpt(Snippet::new(doc, path, vec![mark], limits))?;
         Ok(self.labeled("note", &label(place)) + &excerpt)
+    }
+}
+
+/// Where the rule comes from, in words.
+fn source(finding: &Finding) -> String {
+    let (spec, section) = (finding.source.spec, finding.source.section);
+    match (finding.rule.level, finding.severity) {
+        (_, _) if spec.is_empty() => format!("agentproto's own rule ({section})"),
+        (Level::Derived, _) if section.is_empty() => {
+            format!("agentproto's own rule, based on {spec}")
+        }
+        (Level::Derived, _) => format!("agentproto's own rule, based on {spec} §{section}"),
+        (Level::Must, Severity::Warning | Severity::Info) => {
+            let cited = citation(finding.source, Level::Must);
+            cited.replacen(
+                "(MUST)",
+                &format!("(MUST, reported as {})", article(finding)),
+                1,
+            )
+        }
+        (level, _) => citation(finding.source, level),
+    }
+}
+
+fn article(finding: &Finding) -> &'static str {
+    match finding.severity {
+        Severity::Info => "an info",
+        _ => "a warning",
     }
 }
 

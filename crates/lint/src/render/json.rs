@@ -4,20 +4,20 @@ use std::io::{self, Write};
 
 use serde_json::{Map, Value, json};
 
-use crate::render::{FindingCounts, Meta, message};
+use crate::render::{Meta, message};
 use crate::{Finding, Fix, Level, Related, Report, Source};
 use agentproto_manifest::Position;
 use agentproto_report::TOOL;
 use agentproto_text as text;
 
 pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
-    let tally = FindingCounts::of(&report.findings);
+    let tally = meta.counts(report);
     let findings: Vec<Value> = report
         .findings
         .iter()
         .map(|f| Value::Object(finding(f, meta)))
         .collect();
-    let document = json!({
+    let mut document = json!({
         "schema": "agentproto.lint/v1",
         "tool": { "name": TOOL, "version": meta.version },
         "profile": meta.profile.as_str(),
@@ -32,6 +32,10 @@ pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<(
             "fixable_unsafe": tally.unsafe_fixes,
         },
     });
+    if let Some(page) = &meta.page {
+        document["truncated"] = page.next.is_some().into();
+        document["next_cursor"] = page.next.clone().into();
+    }
     writeln!(out, "{}", text::pretty(&document)?)
 }
 

@@ -5,16 +5,17 @@ use std::io::{self, Write};
 use serde_json::json;
 
 use crate::Report;
-use crate::render::{FindingCounts, Meta, is_partial, json};
+use crate::render::{Meta, is_partial, json};
 use agentproto_report::aoi::{Emitter, object};
 use agentproto_report::event::EventType;
 
 pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
     let findings = report.findings.iter();
     let events = findings.map(|finding| Ok((EventType::Finding, json::finding(finding, meta))));
-    let tally = FindingCounts::of(&report.findings);
+    let tally = meta.counts(report);
     let mut counts = object(json!({
-        // Number of lines. It includes suppressed findings; the counts by severity do not.
+        // Number of lines. It includes suppressed findings. The counts by severity do not, and they
+        // are those of all pages.
         "count": report.findings.len(),
         // Not `error_count` and `warning_count`: these count error and warning events of the
         // stream.

@@ -56,6 +56,8 @@ pub struct Meta {
     pub page: Option<PageInfo>,
     /// Whether to leave out notes, such as how to get more information.
     pub quiet: bool,
+    /// Options and paths that repeat the run, for a shell. They are printed after `agentproto lint`.
+    pub arguments: String,
 }
 
 /// Facts about all findings, for a report that contains only one page of them.
@@ -63,6 +65,8 @@ pub struct Meta {
 pub struct PageInfo {
     /// Whether the findings of all pages fail the run.
     pub failed: bool,
+    /// Counts of the findings of all pages.
+    pub counts: FindingCounts,
     /// Cursor of the next page. `None` on the last page.
     pub next: Option<String>,
 }
@@ -82,6 +86,7 @@ impl Default for Meta {
             base: None,
             page: None,
             quiet: false,
+            arguments: String::new(),
         }
     }
 }
@@ -111,6 +116,14 @@ impl Meta {
     /// Whether a finding fails the run, unless `exit_zero` is set.
     pub fn is_failure(&self, finding: &Finding) -> bool {
         finding.counts() && finding.severity >= self.fail_on
+    }
+
+    /// Counts of all findings of the run, even if the report contains only one page of them.
+    pub fn counts(&self, report: &Report) -> FindingCounts {
+        match &self.page {
+            Some(page) => page.counts,
+            None => FindingCounts::of(&report.findings),
+        }
     }
 
     /// Whether the run fails.

@@ -57,15 +57,21 @@ pub fn render_human(rules: &[&Rule], meta: &Meta, out: &mut dyn Write) -> io::Re
     )
 }
 
-/// Writes one JSON document.
-pub fn render_json(rules: &[&Rule], meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
+/// Writes one JSON document. `more` is added to it.
+pub fn render_json(
+    rules: &[&Rule],
+    meta: &Meta,
+    more: Fields,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let list: Vec<Value> = rules.iter().map(|r| Value::Object(record(r))).collect();
-    let document = json!({
+    let mut document = object(json!({
         "schema": "agentproto.rules/v1",
         "tool": { "name": TOOL, "version": meta.version },
         "rules": list,
-    });
-    writeln!(out, "{}", text::pretty(&document)?)
+    }));
+    document.extend(more);
+    writeln!(out, "{}", text::pretty(&Value::Object(document))?)
 }
 
 /// Writes one AOI event per rule. `more` is added to the summary.

@@ -441,7 +441,10 @@ fn unknown(
         None if expected.len() <= 12 && !expected.is_empty() => {
             format!("expected {}", one_of(expected))
         }
-        None => "remove it, or move custom data to a namespaced key under `metadata`".to_owned(),
+        None => {
+            "remove it, or move custom data below a key of your own: `metadata: { TOOL: { … } }`"
+                .to_owned()
+        }
     };
     (message, Some(help))
 }

@@ -9,6 +9,7 @@ use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span as CharSpan, Tag
 use smol_str::SmolStr;
 
 use self::text::{ByteOffsets, Text};
+use super::cause;
 use super::keys::Keys;
 use super::scalar::{differs_in_yaml11, resolve};
 use super::{MAX_DEPTH, MAX_NODES, Parsed, YamlQuirk, YamlQuirkKind};
@@ -437,13 +438,12 @@ impl<'s> Builder<'s> {
             return self.too_many(node.span);
         }
         if let Some(tab) = self.tab_before_key(node.span) {
-            self.problems.push(Problem::new(
-                ProblemKind::Syntax,
-                Span::new(tab, tab + 1),
-                format!(
-                    "{} is not valid YAML: tabs are not allowed in indentation, use spaces",
-                    self.subject
-                ),
+            let tab = Span::new(tab, tab + 1);
+            self.problems.push(cause::problem(
+                self.subject,
+                "tab in indentation",
+                tab,
+                None,
             ));
             return false;
         }
@@ -514,17 +514,9 @@ impl<'s> Builder<'s> {
             self.too_deep(span);
             return;
         }
-        let mut problem = Problem::new(
-            ProblemKind::Syntax,
-            span,
-            format!("{} is not valid YAML: {}", self.subject, error.info()),
-        );
-        if let Some(open) = self.text.unclosed_bracket() {
-            problem = problem.related(
-                Span::new(self.base + open, self.base + open + 1),
-                "this bracket is never closed",
-            );
-        }
+        let bracket = self.text.unclosed_bracket();
+        let bracket = bracket.map(|open| Span::new(self.base + open, self.base + open + 1));
+        let problem = cause::problem(self.subject, error.info(), span, bracket);
         self.problems.push(problem);
     }
 }

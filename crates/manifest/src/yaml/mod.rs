@@ -4,6 +4,7 @@
 //! every error. `quick` reads only the plain style of nearly all manifests, several times faster,
 //! and returns `None` for anything else. A property test checks that both agree.
 
+mod cause;
 mod keys;
 mod library;
 mod quick;
@@ -63,7 +64,7 @@ pub fn parse(source: &str, base: usize) -> Parsed {
 }
 
 /// Like `parse`, with another subject for the error messages.
-pub(crate) fn parse_with_subject(source: &str, base: usize, subject: &'static str) -> Parsed {
+pub fn parse_with_subject(source: &str, base: usize, subject: &'static str) -> Parsed {
     match quick::parse(source, base) {
         Some(parsed) => parsed,
         None => library::parse(source, base, subject),

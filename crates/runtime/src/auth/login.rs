@@ -129,7 +129,7 @@ pub(super) async fn login(
     let _lock = state::lock(ctx).await?;
     state::leave_unknown(ctx)?;
     let (text, audited) = match way {
-        Login::Hook(_) => ("hook of the entry", json!({ "hook": "login" })),
+        Login::Hook(_) => ("hook of the module", json!({ "hook": "login" })),
         Login::Command(cmd) => (cmd, json!({ "cmd": cmd })),
     };
     ctx.observer
@@ -388,7 +388,7 @@ async fn refresh_hook(
     env: &[(OsString, OsString)],
 ) -> Result<Option<u64>, Error> {
     ctx.observer
-        .progress(Stage::Auth, "refresh: hook of the entry");
+        .progress(Stage::Auth, "refresh: hook of the module");
     let result = entry.refresh(ctx, bin, env, REFRESH_TIMEOUT).await;
     let result = result.transpose()?;
     let success = matches!(result, None | Some(RefreshResult::Ok { .. }));

@@ -30,8 +30,16 @@ function answer(line) {
   write(`${JSON.stringify(line)}\n`);
 }
 
+// A syntax error of the module itself has no place in the module on its stack.
+function causeOf(problem) {
+  if (problem?.code === "ERR_MODULE_NOT_FOUND") return "import";
+  const isThrown = /^ +at .*cli\.(mjs|ts)/m.test(problem?.stack ?? "");
+  const isExport = /does not provide an export/.test(problem?.message ?? "");
+  return problem instanceof SyntaxError && !isThrown && !isExport ? "syntax" : "other";
+}
+
 function fail(problem) {
-  answer({ type: "failed", message: describe(problem) });
+  answer({ type: "failed", message: describe(problem), cause: causeOf(problem) });
 }
 
 function finish(code) {

@@ -88,7 +88,8 @@ pub(crate) async fn load(ctx: &Context) -> Result<Option<Entry>, Error> {
         .extend(conflicts.map(|text| ("entry_conflict", text)));
     let hooks = entry.hooks();
     if (hooks.login || hooks.refresh) && ctx.bundle.common().auth().is_none() {
-        let text = "the entry has a hook for logins, but the CLI.md has no `auth`: it is not used";
+        let text =
+            "the module has a hook for logins, but the CLI.md has no `auth`: the hook is not used";
         entry.warnings.push(("entry_hook_unused", text.to_owned()));
     }
     Ok(Some(entry))
@@ -138,7 +139,7 @@ fn conflicts(root: &Node, fields: &Map<String, Value>) -> Vec<String> {
     };
     let found = fields.iter().filter(|(key, value)| differs(key, value));
     let texts = found.map(|(key, _)| {
-        format!("`{key}` of the entry differs from the CLI.md; the CLI.md is used")
+        format!("`{key}` in the module differs from the CLI.md; the CLI.md is used")
     });
     texts.collect()
 }

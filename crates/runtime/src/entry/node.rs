@@ -260,7 +260,7 @@ async fn loaded(
 /// Warns that the module is not used.
 fn not_used<T>(ctx: &Context, file: &Path, why: &str) -> Option<T> {
     let what = format!(
-        "{}: the entry is not used, only the CLI.md: {why}. Install Node 22.18 or newer, or compile the entry to `cli.mjs`",
+        "{}: the module is not used, only the CLI.md: {why}. Install Node 22.18 or newer, or compile the module to `cli.mjs`",
         file.display()
     );
     ctx.observer.warning("entry_unavailable", &what);
@@ -274,10 +274,11 @@ fn stage(ctx: &Context, file: &Path, node: &Path) -> Result<PathBuf, Error> {
         |what: String| Error::new(Code::EntryFailed, format!("{}: {what}", file.display()));
     let size = std::fs::metadata(file).map_or(0, |meta| meta.len());
     if size > MAX_MODULE {
-        let what = format!("the entry has {size} bytes, at most {MAX_MODULE} are allowed");
+        let what = format!("the module has {size} bytes, at most {MAX_MODULE} are allowed");
         return Err(refused(what).hint("leave out what the hooks do not need"));
     }
-    let source = std::fs::read(file).map_err(|e| refused(format!("cannot read the entry: {e}")))?;
+    let source =
+        std::fs::read(file).map_err(|e| refused(format!("cannot read the module: {e}")))?;
     let script = format!("#!{}\n{HOST}", node.display());
     let is_typed = file.extension().is_some_and(|extension| extension == "ts");
     let mut hasher = Sha256::new();

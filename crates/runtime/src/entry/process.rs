@@ -41,7 +41,21 @@ pub(super) enum Answer {
     /// A hook has ended.
     Result { value: Value },
     /// Loading or a hook threw an error.
-    Failed { message: String },
+    Failed {
+        message: String,
+        cause: FailureCause,
+    },
+}
+
+/// What kind of error a module threw.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum FailureCause {
+    /// The module is not valid JavaScript.
+    Syntax,
+    /// The module imports a file or a package, which it does not have.
+    Import,
+    Other,
 }
 
 /// A running process. Dropping it kills it and everything that it started.
@@ -99,9 +113,7 @@ impl ModuleProcess {
             None => return Err(self.exited(during).await),
         };
         match serde_json::from_slice::<Answer>(&line) {
-            Ok(Answer::Failed { message }) => {
-                Err(self.error(during, &format!("threw an error: {message}")))
-            }
+            Ok(Answer::Failed { message, cause }) => Err(self.failed(during, &message, cause)),
             Ok(answer) => Ok(answer),
             Err(_) => {
                 let text = String::from_utf8_lossy(&line);
@@ -148,6 +160,20 @@ impl ModuleProcess {
         }
     }
 
+    fn failed(&self, during: &str, message: &str, cause: FailureCause) -> Error {
+        let file = self.file.display();
+        match cause {
+            // The message names a copy of the module, so it is left out.
+            FailureCause::Import => self
+                .error(during, "imports a file or a package that it cannot use")
+                .hint("a module can only import what Node contains: combine it and its imports into one file"),
+            FailureCause::Syntax => self
+                .error(during, &format!("is not valid JavaScript: {message}"))
+                .hint(format!("`node --check {file}` shows the line")),
+            FailureCause::Other => self.error(during, &format!("threw an error: {message}")),
+        }
+    }
+
     /// The error for a module that violates its contract.
     pub(super) fn error(&self, during: &str, what: &str) -> Error {
         error(&self.ctx, &self.file, during, what)
@@ -173,7 +199,7 @@ pub(super) fn error(ctx: &Context, file: &Path, during: &str, what: &str) -> Err
             format!("correct `{hook}` in the module; it may use what `sandbox` of the CLI.md allows"),
         ),
     };
-    let what = format!("{}: the entry {what} ({where_})", file.display());
+    let what = format!("{}: the module {what} ({where_})", file.display());
     Error::new(Code::EntryFailed, what)
         .hint(hint)
         .details(json!({ "file": file.to_string_lossy(), "during": during }))

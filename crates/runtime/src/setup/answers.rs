@@ -28,7 +28,7 @@ impl Answers {
         };
         let doc = Document::parse_yaml(name, bytes);
         if let Some(problem) = doc.problems.first() {
-            return Err(wrong(problem.message.clone()));
+            return Err(wrong(problem.explained()));
         }
         let Some(root) = doc.root.as_ref().filter(|root| root.is_map()) else {
             return Err(wrong(

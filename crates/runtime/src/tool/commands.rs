@@ -166,7 +166,7 @@ fn tool_document(
         return Err(bundle.invalid(node, &what));
     };
     if let Some(problem) = doc.problems.first() {
-        return Err(invalid(doc, problem.span, &problem.message));
+        return Err(invalid(doc, problem.span, &problem.explained()));
     }
     Ok(Arc::clone(doc))
 }

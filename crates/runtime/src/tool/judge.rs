@@ -192,8 +192,9 @@ impl ToolBundle {
         if let (Some(hook), Some(args)) = (hook, args) {
             if is_cut {
                 let kept = args.stdout.len();
-                let what =
-                    format!("the output is longer than {kept} bytes, so the entry cannot read it");
+                let what = format!(
+                    "the output is longer than {kept} bytes, so `parseOutput` of the module cannot read it"
+                );
                 result.error = Some(has_run(Error::new(Code::OutputInvalid, what)));
                 return;
             }
@@ -205,9 +206,10 @@ impl ToolBundle {
             return self.check_output(result, command);
         }
         let parsed = match result.output.is_cut() {
-            true if matches!(result.format, Format::Json | Format::Yaml) => {
-                Err(format!("longer than {} bytes", result.output.bytes.len()))
-            }
+            true if matches!(result.format, Format::Json | Format::Yaml) => Err(format!(
+                "its output is longer than {} bytes",
+                result.output.bytes.len()
+            )),
             true => Ok(None),
             false => output::parse(result.format, &result.output.bytes),
         };
@@ -217,7 +219,7 @@ impl ToolBundle {
             Err(_) if !result.is_ok() => {}
             Err(why) => {
                 let what = format!(
-                    "`{} {}` succeeded, but its output is {why}",
+                    "`{} {}` succeeded, but {why}",
                     result.target.id, result.command
                 );
                 let hint = "the tool has run: do not repeat the call if it changes something; `--output text` shows its output";
@@ -284,7 +286,7 @@ fn adopt(result: &mut CallResult, parsed: ParseOutputResult) {
         (None, Some(before)) => before,
         (None, None) => {
             let what = format!(
-                "`{} {}` failed, says the entry of the bundle",
+                "`{} {}` failed, says `parseOutput` of the module",
                 result.target.id, result.command
             );
             Error::new(Code::ToolFailed, what)

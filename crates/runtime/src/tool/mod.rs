@@ -268,7 +268,8 @@ impl ToolBundle {
         let mut audited = input.clone();
         let input = schema::check_input(&command.inputs, input).map_err(|error| {
             let usage = format!(
-                "`agentproto call … {} --help` lists the inputs",
+                "`agentproto call {} {} --help` lists the inputs",
+                self.context.bundle.dir.display(),
                 command.title()
             );
             match error.hint {

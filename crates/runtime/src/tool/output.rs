@@ -72,19 +72,22 @@ impl Kept {
     }
 }
 
-/// Parses output in a structured format. Text and bytes have no value.
+/// Parses output in a structured format. Text and bytes have no value. An error is a clause about
+/// the tool's output.
 pub fn parse(format: Format, bytes: &[u8]) -> Result<Option<Value>, String> {
     match format {
         Format::Text | Format::Binary => Ok(None),
         Format::Json => {
-            let parsed = strict_json::read(bytes).map_err(|e| format!("not valid JSON: {e}"))?;
+            let parsed = strict_json::read(bytes)
+                .map_err(|e| format!("its output is not valid JSON: {e}"))?;
             Ok(Some(parsed.value))
         }
         Format::Yaml => {
-            let text = std::str::from_utf8(bytes).map_err(|e| format!("not valid YAML: {e}"))?;
-            let parsed = yaml::parse(text, 0);
+            let text = std::str::from_utf8(bytes)
+                .map_err(|e| format!("its output is not valid YAML: {e}"))?;
+            let parsed = yaml::parse_with_subject(text, 0, "its output");
             match (parsed.problems.first(), parsed.root) {
-                (Some(problem), _) => Err(format!("not valid YAML: {}", problem.message)),
+                (Some(problem), _) => Err(problem.message.clone()),
                 (None, Some(root)) => Ok(Some(to_json(&root))),
                 (None, None) => Ok(Some(Value::Null)),
             }

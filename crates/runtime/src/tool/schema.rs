@@ -175,12 +175,20 @@ pub fn check_input(schema: &Value, input: Value) -> Result<Value, Error> {
         return Ok(input);
     };
     let what = match first.pointer.as_str() {
+        "" if let Some(name) = missing(schema, &input) => format!("the input `{name}` is missing"),
         "" => format!("invalid input: {}", first.message),
         pointer => format!("input `{pointer}`: {}", first.message),
     };
     let all: Vec<Value> = violations.iter().map(Violation::json).collect();
     let details = json!({ "pointer": first.pointer, "violations": all });
     Err(Error::new(Code::InputInvalid, what).details(details))
+}
+
+/// A required input that is missing.
+fn missing<'s>(schema: &'s Value, input: &Value) -> Option<&'s str> {
+    let required = schema.get("required")?.as_array()?;
+    let mut names = required.iter().filter_map(Value::as_str);
+    names.find(|name| input.get(*name).is_none())
 }
 
 impl Violation {

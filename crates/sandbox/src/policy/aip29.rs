@@ -202,7 +202,10 @@ fn programs(
     let fork = declared.allow.as_ref().is_some_and(|a| a.value);
     let clause = match &declared.allow {
         Some(allow) => allow.clause.clone(),
-        None => Clause::new(format!("{}/exec", block.pointer), "exec.allow false"),
+        None => Clause::new(
+            format!("{}/exec", block.pointer),
+            "exec.allow false (default)",
+        ),
     };
     if let Some(name) = command.first() {
         let path = find::find(&lookup, name).ok_or_else(|| PolicyError::ProgramNotFound {

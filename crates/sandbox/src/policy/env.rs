@@ -79,10 +79,14 @@ pub fn check_name(name: &str, declared: &ClauseValue<String>) -> Result<(), Poli
     }
 }
 
+/// The note on `*`.
+pub const WHOLE_ENVIRONMENT: &str =
+    "the program gets the whole environment of this process, including secrets";
+
 /// A note on a name in the list, if it needs one.
 pub fn note(name: &str) -> Option<&'static str> {
     if name.bytes().all(|b| b == b'*') {
-        Some("the whole environment of the host is passed, including its secrets")
+        Some(WHOLE_ENVIRONMENT)
     } else if loads_code(name) {
         Some("this variable can make the program load other code")
     } else {

@@ -10,8 +10,7 @@ use super::error::{ManifestPosition, PolicyError};
 use super::runner::Runner;
 use crate::clause::Clause;
 use agentproto_manifest::{
-    Disk, Doctype, Document, FileSource, Node, Problem, RefRole, Resolution, Workspace, normalize,
-    ref_sites,
+    Disk, Doctype, Document, FileSource, Node, RefRole, Resolution, Workspace, normalize, ref_sites,
 };
 
 /// Keys that identify an AIP-29 block if the file name does not.
@@ -233,10 +232,10 @@ fn no_sandbox(doc: &Document) -> PolicyError {
 
 /// Rejects a file with any problem, because its meaning is unknown.
 fn check_readable(doc: &Document) -> Result<&Node, PolicyError> {
-    if let Some(Problem { span, message, .. }) = doc.problems.first() {
+    if let Some(problem) = doc.problems.first() {
         return Err(PolicyError::Invalid {
-            at: ManifestPosition::new(doc, *span),
-            what: message.clone(),
+            at: ManifestPosition::new(doc, problem.span),
+            what: problem.explained(),
         });
     }
     doc.root.as_ref().ok_or_else(|| no_sandbox(doc))

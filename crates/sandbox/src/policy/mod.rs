@@ -31,6 +31,7 @@ use std::time::Duration;
 use super::clause::Clause;
 use super::programs::find;
 pub(crate) use draft::is_separated;
+pub use env::WHOLE_ENVIRONMENT;
 pub use error::{ManifestPosition, PolicyError};
 pub use host_context::{HostContext, Protection, ResourceDefaults};
 pub use manifest::SandboxManifest;

@@ -113,7 +113,7 @@ fn leads_to_known(draft: &Draft, link: &Symlink) -> bool {
 
 /// Protects everything that the policy was read from, and names that would take precedence over it.
 fn policy_files(draft: &mut Draft, manifest: &SandboxManifest, context: &HostContext) {
-    let mut protector = Protector::new(draft, Clause::new("", "policy files"));
+    let mut protector = Protector::new(draft, Clause::new("", "manifests"));
     for file in manifest.all_files() {
         protector.keep_or_reserve(&file);
     }
@@ -170,7 +170,7 @@ fn control_files(draft: &mut Draft, context: &HostContext) {
     let allowed = &context.protection.unprotected;
     let mut unsearched = Vec::new();
     let mut too_wide = Vec::new();
-    let mut protector = Protector::new(draft, Clause::new("", "control files"));
+    let mut protector = Protector::new(draft, Clause::new("", "files that other programs execute"));
     for root in &roots {
         let more = context.protection.names.iter().map(String::as_str);
         let own = if *root == home { &HOME_NAMES[..] } else { &[] };
@@ -208,7 +208,9 @@ fn control_files(draft: &mut Draft, context: &HostContext) {
              can change their configuration and hooks",
             root.display()
         );
-        draft.notes.push((Clause::new("", "control files"), note));
+        draft
+            .notes
+            .push((Clause::new("", "files that other programs execute"), note));
     }
     for root in unsearched {
         let why = format!(
@@ -217,7 +219,7 @@ fn control_files(draft: &mut Draft, context: &HostContext) {
              `unprotect = [\".git\"]` in the configuration named by `--config`",
             root.display()
         );
-        let clause = Clause::new("", "control files");
+        let clause = Clause::new("", "files that other programs execute");
         draft.unenforceable.push((clause, why));
     }
 }
@@ -306,7 +308,7 @@ fn hide_pipes(draft: &mut Draft, context: &HostContext) {
     let mut entries_left = MAX_PIPE_ENTRIES;
     for grant in read_only {
         let clause = grant.clause.clone();
-        let clause = clause.unwrap_or_else(|| Clause::new("", "policy files"));
+        let clause = clause.unwrap_or_else(|| Clause::new("", "manifests"));
         let mut found = Vec::new();
         if !find_pipes(&grant.source, &mut found, &mut entries_left) {
             let note = format!(

@@ -213,7 +213,7 @@ fn follow(
     if let Some(problem) = document.problems.first() {
         return Err(PolicyError::Invalid {
             at: ManifestPosition::new(&document, problem.span),
-            what: problem.message.clone(),
+            what: problem.explained(),
         });
     }
     // The frontmatter of a RUNNER.md is the block, or contains it under `runner`.

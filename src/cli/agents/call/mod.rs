@@ -43,8 +43,8 @@ const KEPT_FOR_ERRORS: usize = 64 << 10;
 
 #[derive(Args, Debug)]
 #[command(
-    override_usage = "agentproto call [OPTIONS] <TARGET> [COMMAND]... [--INPUT <VALUE>]...",
-    after_help = "TARGET is an adapter's name, a CLI.md, a directory that contains one, or a TOOL.md. Without COMMAND, the commands of the bundle are listed. `agentproto call TARGET COMMAND --help` lists the inputs of a command. Options of `call` itself precede TARGET.\n\nExit codes: 0 the tool succeeded · 1 the tool failed · 64 unknown command or invalid input · 65 invalid manifest · 75 the time limit was exceeded · 77 login required · 130/143 interrupted"
+    override_usage = "agentproto call [OPTIONS] TARGET [COMMAND]... [--NAME VALUE]...",
+    after_help = "TARGET is an adapter's name, a CLI.md, a directory that contains one, or a TOOL.md. Without COMMAND, the commands of the bundle are listed. `agentproto call TARGET COMMAND --help` lists the inputs of a command. NAME is an input of the command. Options of `call` itself precede TARGET.\n\nExit codes: 0 the tool succeeded · 1 the tool failed · 64 unknown command or invalid input · 65 invalid manifest · 66 unknown tool · 69 the tool cannot be installed or its sandbox cannot be enforced · 75 the time limit was exceeded · 77 login required · 130/143 interrupted"
 )]
 pub struct CallTool {
     /// Take the whole input from this JSON object; `-` reads stdin

@@ -285,18 +285,23 @@ impl RunOutput for Human<'_> {
     }
 
     fn sessions(&mut self, list: &Value) -> Result<(), Error> {
-        for session in list.as_array().into_iter().flatten() {
-            let text = |key: &str| {
+        let sessions = list.as_array().map_or(&[][..], Vec::as_slice);
+        let mut rows = vec![["SESSION", "UPDATED", "TITLE"].map(str::to_owned)];
+        rows.extend(sessions.iter().map(|session| {
+            ["sessionId", "updatedAt", "title"].map(|key| {
                 escape_line(session.get(key).and_then(Value::as_str).unwrap_or("-")).into_owned()
-            };
-            writeln!(
-                self.out,
-                "{}  {}  {}",
-                text("sessionId"),
-                text("updatedAt"),
-                text("title")
-            )
-            .map_err(write_error)?;
+            })
+        }));
+        if sessions.is_empty() {
+            return writeln!(self.out, "no sessions").map_err(write_error);
+        }
+        let width = |column: fn(&[String; 3]) -> &String| {
+            let widths = rows.iter().map(|row| column(row).chars().count());
+            widths.max().unwrap_or(0)
+        };
+        let (id, updated) = (width(|[id, _, _]| id), width(|[_, updated, _]| updated));
+        for [session, time, title] in &rows {
+            writeln!(self.out, "{session:<id$}  {time:<updated$}  {title}").map_err(write_error)?;
         }
         Ok(())
     }

@@ -17,6 +17,7 @@ mod table;
 mod turn;
 mod watch;
 
+use std::cmp::Reverse;
 use std::io::Write;
 use std::time::Instant;
 
@@ -182,13 +183,12 @@ fn list(args: &Sessions, client: &Client, global: &Global, out: &mut dyn Write) 
     let started = Instant::now();
     let mut sessions = fetch(args, client)?;
     let is_document = args.json || args.output == Output::Json;
-    let is_table = !is_document && args.output != Output::Jsonl;
-    if is_table {
-        table::sort(&mut sessions);
-    }
+    // The same order in every format. It does not depend on the state, which can change between
+    // two pages.
+    sessions.sort_by_cached_key(|session| Reverse(table::age(session)));
     // Of all sessions: a prefix must not name one on another page.
     let prefix = table::prefix_len(&sessions);
-    let name = format!("sessions table={is_table} alive={}", args.alive);
+    let name = format!("sessions alive={}", args.alive);
     let range = args.page.select_after(&name, &mut sessions, find::id_of)?;
     if is_document {
         let mut all = object(json!({ "sessions": sessions }));

@@ -226,10 +226,14 @@ fn fit(text: &str, max: usize) -> Cow<'_, str> {
 }
 
 /// Live sessions first, then the others, each newest first.
-pub fn sort(sessions: &mut [Value]) {
-    let started = |s: &Value| s["startedAt"].as_str().unwrap_or_default().to_owned();
-    sessions.sort_by_key(|s| (is_alive(s), started(s)));
+fn sort(sessions: &mut [Value]) {
+    sessions.sort_by_key(|s| (is_alive(s), age(s)));
     sessions.reverse();
+}
+
+/// A key that is larger for a session that was started later.
+pub fn age(session: &Value) -> [String; 2] {
+    ["startedAt", "id"].map(|name| session[name].as_str().unwrap_or_default().to_owned())
 }
 
 fn paint(session: &Value) -> Option<&'static str> {

@@ -62,7 +62,7 @@ static SCHEMA_FAILS: Rule = Rule {
     check: CheckId::Number(1),
     level: Level::Must,
     section: "§3.2",
-    requirement: "`schema --output json` exits 0 without a query, configuration or sidecar file",
+    requirement: "`schema --output json` exits 0 without arguments, configuration or a separate schema file",
     why: "Callers start here to learn what the tool prints.",
     hint: "Add a command `schema` that prints the JSON Schema of the events. Embed the schema in \
            the program, or read it from the installation directory.",

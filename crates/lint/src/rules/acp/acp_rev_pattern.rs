@@ -37,7 +37,7 @@ fn revision_pattern<'d>(node: &'d Node) -> FindingDraft<'d> {
             .help(format!("write \"{}\"", text.to_ascii_lowercase()))
     } else {
         draft("`acp_rev` is not a hexadecimal commit hash".to_owned()).help(
-            "pin the commit of the upstream protocol: 40 hexadecimal digits, not a tag or branch",
+            "write the full commit hash (40 hexadecimal digits) of the ACP repository, not a tag or branch",
         )
     }
 }

@@ -48,7 +48,7 @@ pub(super) fn revision<'d>(ctx: &RuleContext<'d>, aip44: &'d Node) {
                 node,
                 format!("`{text}` looks like a placeholder, not a commit"),
             )
-            .help("pin the commit of the upstream protocol that the endpoint was tested against"),
+            .help("write the commit of the ACP repository that the endpoint was tested against"),
         );
     } else if text.len() < 40 {
         ctx.report(

@@ -165,6 +165,16 @@ pub fn problem_findings(doc: &Document, rules: &RuleSet) -> Vec<Finding> {
 fn problem_draft<'d>(doc: &'d Document, problem: &Problem) -> FindingDraft<'d> {
     let here = || Location::Bytes(problem.span);
     let message = problem.message.as_str();
+    let is_frontmatter = matches!(
+        problem.kind,
+        ProblemKind::Missing
+            | ProblemKind::Empty
+            | ProblemKind::FenceNotFirst
+            | ProblemKind::FenceUnclosed
+    );
+    if let Some(name) = not_markdown(doc).filter(|_| is_frontmatter) {
+        return other_format(doc, problem, name);
+    }
     match problem.kind {
         ProblemKind::Missing => missing(doc, problem),
         ProblemKind::Empty => FindingDraft::new(&FM_MISSING, here(), message)
@@ -214,6 +224,29 @@ fn problem_draft<'d>(doc: &'d Document, problem: &Problem) -> FindingDraft<'d> {
     }
 }
 
+/// The name of a file that is not Markdown, because of its extension.
+fn not_markdown(doc: &Document) -> Option<&str> {
+    let extension = doc.path.extension()?.to_str()?;
+    let is_markdown = ["md", "markdown", "mdx"]
+        .iter()
+        .any(|md| extension.eq_ignore_ascii_case(md));
+    doc.path.file_name()?.to_str().filter(|_| !is_markdown)
+}
+
+/// A file in another format. A frontmatter would break it.
+fn other_format<'d>(doc: &Document, problem: &Problem, name: &str) -> FindingDraft<'d> {
+    let message = format!("`{name}` is not a Markdown file, so it is not a manifest");
+    let is_yaml = name.ends_with(".yaml") || name.ends_with(".yml");
+    let mut help = "`lint` checks manifests such as AGENT-CLI.md".to_owned();
+    if is_yaml {
+        let path = agentproto_text::shell(&[doc.path.to_string_lossy()]);
+        help.push_str(&format!(
+            "; to check a sandbox file, run `agentproto sandbox explain {path}`"
+        ));
+    }
+    FindingDraft::new(&FM_MISSING, problem.span, message).help(help)
+}
+
 fn missing<'d>(doc: &'d Document, problem: &Problem) -> FindingDraft<'d> {
     if let Some(proposal) = fences::opening(doc) {
         return FindingDraft::new(&FM_DELIMITERS, proposal.at, proposal.message)
@@ -253,130 +286,18 @@ fn duplicate<'d>(doc: &'d Document, problem: &Problem) -> FindingDraft<'d> {
     }
 }
 
+/// The parser's message says what is wrong (`manifest::yaml::cause`).
 fn syntax<'d>(problem: &Problem) -> FindingDraft<'d> {
-    let message = problem.message.as_str();
-    // After an unclosed bracket the parser fails much later, but the bracket is the place to fix.
-    if let Some((bracket, note)) = &problem.related
-        && ["flow", "bracket", "eof", "illegal placement of ':'"]
-            .iter()
-            .any(|pattern| message.contains(pattern))
-    {
-        return FindingDraft::new(
-            &FM_YAML_SYNTAX,
-            *bracket,
-            format!("the frontmatter is not valid YAML: {note}"),
-        )
-        .nearby(problem.span, "the YAML parser failed here")
-        .help("close it, or quote the value if the bracket is part of the text");
-    }
-    let cause = CAUSES.iter().find(|cause| message.contains(cause.pattern));
-    match cause {
-        Some(cause) => FindingDraft::new(
-            &FM_YAML_SYNTAX,
-            problem.span,
-            format!("the frontmatter is not valid YAML: {}", cause.what),
-        )
-        .help(cause.help),
-        None => FindingDraft::new(&FM_YAML_SYNTAX, problem.span, message),
+    let draft = FindingDraft::new(&FM_YAML_SYNTAX, problem.span, problem.message.as_str());
+    let draft = match problem.help {
+        Some(help) => draft.help(help),
+        None => draft,
+    };
+    match &problem.related {
+        Some((span, note)) => draft.nearby(*span, note.as_str()),
+        None => draft,
     }
 }
-
-/// An explanation of a parser error for the authors of manifests.
-struct Cause {
-    pattern: &'static str,
-    what: &'static str,
-    help: &'static str,
-}
-
-/// The first cause whose `pattern` is in the parser's message applies.
-const CAUSES: &[Cause] = &[
-    Cause {
-        pattern: "mapping values are not allowed",
-        what: "`: ` is not allowed here, or the line above has no colon",
-        help: "quote a value that contains `: `, and indent the line like its neighbors",
-    },
-    Cause {
-        pattern: "trailing content after double-quoted scalar",
-        what: "there is text after the closing quote",
-        help: "put the whole value in quotes; write `''` for an apostrophe in single quotes, and \
-               `\\\"` for a quote in double quotes",
-    },
-    Cause {
-        pattern: "illegal placement of ':'",
-        what: "a bracket or a comma is missing before this `:`",
-        help: "close the bracket before this key, or separate the items with commas",
-    },
-    Cause {
-        pattern: "':' may not precede",
-        what: "a space is missing after the colon",
-        help: "write `key: value`, with a space after the colon",
-    },
-    Cause {
-        pattern: "must be followed by a valid YAML whitespace",
-        what: "a tab is used where YAML allows only spaces",
-        help: "write a space instead of the tab",
-    },
-    Cause {
-        pattern: "tab",
-        what: "a tab is used where YAML allows only spaces",
-        help: "indent with spaces",
-    },
-    Cause {
-        pattern: "unknown escape character",
-        what: "a string in double quotes contains an unknown escape sequence",
-        help: "write patterns in single quotes, where a backslash has no special meaning: '(\\d+)'",
-    },
-    Cause {
-        pattern: "anchor",
-        what: "a value starts with `*` or `&`, which YAML uses for aliases and anchors",
-        help: "quote the value",
-    },
-    Cause {
-        pattern: "unexpected character",
-        what: "a value starts with a character that YAML reserves",
-        help: "quote a value that starts with `@`, `%` or a backtick",
-    },
-    Cause {
-        pattern: "quoted scalar, found unexpected end",
-        what: "a quoted string is not closed",
-        help: "close the quote on the same line",
-    },
-    Cause {
-        pattern: "invalid indentation in quoted scalar",
-        what: "a quoted string continues into the next field",
-        help: "close the quote on the same line",
-    },
-    Cause {
-        pattern: "block sequence entries are not allowed",
-        what: "a list starts on the line of its key",
-        help: "put the items on their own lines, below the key",
-    },
-    Cause {
-        pattern: "tag",
-        what: "a value starts with `!`, which YAML uses for tags",
-        help: "quote the value",
-    },
-    Cause {
-        pattern: "did not find expected key",
-        what: "this line is not indented like its neighbors",
-        help: "start the keys of a mapping, and the items of a list, in the same column",
-    },
-    Cause {
-        pattern: "expected '-' indicator",
-        what: "a line between the items of a list is not an item",
-        help: "start the items of a list with `- ` in the same column",
-    },
-    Cause {
-        pattern: "indent",
-        what: "the indentation is inconsistent",
-        help: "indent this line like its neighbors",
-    },
-    Cause {
-        pattern: "':'",
-        what: "a key has no colon, here or on the line above",
-        help: "write `key: value`, with a space after the colon",
-    },
-];
 
 fn push_quirks<'d>(doc: &'d Document, drafts: &mut Vec<FindingDraft<'d>>) {
     let more = doc.quirks.len().saturating_sub(MAX_QUIRKS);
