@@ -9,6 +9,9 @@ use agentproto_lint::registry;
 use agentproto_lint::render::docs;
 use agentproto_text::{escape_line, wrap_markdown};
 
+/// Maximum number of names that a hint lists.
+const MAX_NAMES: usize = 12;
+
 pub fn run(args: &Explain, out: &mut dyn Write) -> Outcome {
     if args.output != Output::Human || !terminal::is_terminal() {
         return explain(args, out);
@@ -40,13 +43,38 @@ fn explain(args: &Explain, out: &mut dyn Write) -> Outcome {
     if super::agents::explain::any_requirement(name, args.output, out)? {
         return Ok(exit::CLEAN);
     }
+    #[cfg(agents)]
+    let known = super::agents::explain::requirements();
+    #[cfg(not(agents))]
+    let known: Vec<String> = Vec::new();
+    let starting = starting_with(name, &known);
     let name = escape_line(name);
     let failure = Failure::new(exit::USAGE, format!("unknown rule or requirement `{name}`"));
     let meant = registry::closest(&name).map(str::to_owned);
     #[cfg(agents)]
     let meant = meant.or_else(|| super::agents::explain::closest_requirement(&name));
     Err(match meant {
+        _ if !starting.is_empty() => failure.hint(format!("names that start with it: {starting}")),
         Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
         None => failure.hint("`agentproto rules` and `agentproto coverage` list all names"),
     })
+}
+
+/// The first rules and requirements whose name starts with this one.
+fn starting_with(name: &str, requirements: &[String]) -> String {
+    if name.is_empty() {
+        return String::new();
+    }
+    let rules = registry::rules().map(|rule| rule.slug);
+    let names = rules.chain(requirements.iter().map(String::as_str));
+    let starts = |known: &&str| {
+        let start = known.get(..name.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(name))
+    };
+    let mut names: Vec<&str> = names.filter(starts).take(MAX_NAMES + 1).collect();
+    if names.len() > MAX_NAMES {
+        names.truncate(MAX_NAMES);
+        names.push("…");
+    }
+    names.join(", ")
 }

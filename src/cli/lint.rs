@@ -103,6 +103,11 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
         print_unfixed_links(&report, &disk, args.unsafe_fixes, &meta);
     }
     if args.diff {
+        let unsafe_fixes = FindingCounts::of(&report.findings).unsafe_fixes;
+        if unsafe_fixes > 0 && !args.unsafe_fixes && !global.quiet {
+            let changes = agentproto_text::count(unsafe_fixes, "more change", "more changes");
+            note(&format!("{changes} with `--unsafe-fixes --diff`"));
+        }
         let code = show_diff(&changed, &meta, out)?;
         return Ok(if internal_error { exit::INTERNAL } else { code });
     }

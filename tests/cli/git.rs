@@ -84,6 +84,30 @@ fn only_changed_files_are_linted() {
 }
 
 #[test]
+fn a_path_that_does_not_exist_is_not_an_empty_list() {
+    let dir = repository();
+    flaw(&dir);
+    for args in [
+        &["--changed", "HEAD"] as &[&str],
+        &["--changed", "heron", "nowhere"],
+        &["--staged", "nowhere"],
+    ] {
+        let ran = dir.lint(args).exits(66);
+        let path = args[args.len() - 1];
+        let missing = format!("`{path}` does not exist");
+        assert!(ran.err.contains(&missing), "{}", ran.err);
+        let hint = format!("write `--changed={path}`");
+        assert!(ran.err.contains(&hint), "{}", ran.err);
+    }
+    // Hook runners also name files that were deleted.
+    std::fs::remove_file(dir.at("old/AGENT-CLI.md")).expect("removed");
+    assert!(dir.found(&["--changed", "old/AGENT-CLI.md"]).is_empty());
+    git(&dir, &["add", MANIFEST]);
+    std::fs::remove_file(dir.at(MANIFEST)).expect("removed");
+    assert_eq!(dir.found(&["--staged", MANIFEST]), FLAWS[1..]);
+}
+
+#[test]
 fn revisions_are_checked() {
     let dir = repository();
     let ran = dir.lint(&["--changed=nowhere"]).exits(64);

@@ -41,6 +41,103 @@ fn every_format_has_the_same_exit_code() {
 }
 
 #[test]
+fn a_list_that_is_cut_says_so() {
+    let dir = Dir::flawed();
+    let cursor_of = |out: &str| {
+        let line = out
+            .lines()
+            .find_map(|line| line.strip_prefix("more: --cursor "));
+        line.map(str::to_owned)
+    };
+    let first = dir.lint(&["--limit", "1"]).exits(1).out;
+    assert!(first.contains("checked: 2 errors"), "{first}");
+    assert!(first.contains("findings: 1 to 1 of 2\n"), "{first}");
+    let cursor = cursor_of(&first).expect("a cursor");
+    let last = dir
+        .lint(&["--limit", "1", "--cursor", &cursor])
+        .exits(1)
+        .out;
+    assert!(last.contains("tags-unique"), "{last}");
+    assert!(last.contains("findings: 2 to 2 of 2\n"), "{last}");
+    assert_eq!(cursor_of(&last), None);
+    let whole = dir.lint(&["--limit", "9"]).exits(1).out;
+    assert!(!whole.contains("findings: "), "{whole}");
+    // Formats that cannot say it print a note.
+    let concise = dir.lint(&["--limit", "1", "-o", "concise"]).exits(1);
+    assert_eq!(concise.out.lines().count(), 1, "{}", concise.out);
+    assert!(concise.err.contains("more: --cursor "), "{}", concise.err);
+    let json = dir.lint(&["--limit", "1", "-o", "json"]).exits(1).json();
+    valid(&schema(&dir, "lint-report"), &json);
+    assert_eq!(json["findings"].as_array().map(Vec::len), Some(1));
+    assert_eq!(json["summary"]["errors"], 2);
+    assert_eq!(json["truncated"], true);
+    assert_eq!(json["next_cursor"], cursor);
+    assert_eq!(dir.lint(&["-o", "json"]).json().get("truncated"), None);
+    let summary = dir.lint(&["--limit", "1", "-o", "jsonl"]).exits(1).lines();
+    let summary = summary.last().expect("a summary");
+    assert_eq!(
+        (&summary["count"], &summary["truncated"]),
+        (&1.into(), &true.into())
+    );
+    assert_eq!(summary["findings"]["error"], 2);
+    for list in [
+        &["rules", "--limit", "2"] as &[&str],
+        &["rules", "--kind", "aoi", "--limit", "2"],
+        &["coverage", "--limit", "2"],
+        &["mock", "--list", "--limit", "2"],
+    ] {
+        let out = dir.run(list).exits(0).out;
+        assert!(out.contains(": 1 to 2 of "), "{list:?}: {out}");
+        assert!(cursor_of(&out).is_some(), "{list:?}: {out}");
+        let json = dir.run(&[list, &["-o", "json"]].concat()).exits(0).json();
+        assert_eq!(json["truncated"], true, "{list:?}");
+        assert!(json["next_cursor"].is_string(), "{list:?}");
+    }
+}
+
+#[test]
+fn a_file_in_another_format_gets_no_frontmatter() {
+    for yaml in ["network: {}\n", "---\nnetwork: {}\n"] {
+        let dir = Dir::new();
+        dir.write("box/reader.yaml", yaml);
+        let report = dir
+            .lint(&["box/reader.yaml", "--fix", "-o", "json"])
+            .exits(1)
+            .json();
+        let findings = report["findings"].as_array().expect("findings");
+        assert_eq!(findings.len(), 1, "{report:#}");
+        assert_eq!(findings[0]["rule"], "fm-missing");
+        let what = "`reader.yaml` is not a Markdown file, so it is not a manifest";
+        assert_eq!(findings[0]["message"], what);
+        let help = text(&findings[0]["help"]);
+        assert!(
+            help.contains("`agentproto sandbox explain box/reader.yaml`"),
+            "{help}"
+        );
+        assert_eq!(dir.read("box/reader.yaml"), yaml);
+    }
+}
+
+#[test]
+fn the_agent_format_repeats_paths_and_options() {
+    let dir = Dir::flawed();
+    let args = ["heron", "--select", "tags-*", "-o", "agent"];
+    let ran = dir.lint(&args).exits(1).out;
+    let again = "--select='tags-*' --output=agent heron`";
+    assert!(
+        ran.contains(&format!(
+            "run `agentproto lint --fix {}",
+            again.replace('\'', "'")
+        )),
+        "{ran}"
+    );
+    assert!(
+        ran.contains(&format!("then run `agentproto lint {again} again")),
+        "{ran}"
+    );
+}
+
+#[test]
 fn json_matches_its_schema() {
     let dir = Dir::flawed();
     let validator = schema(&dir, "lint-report");

@@ -96,6 +96,79 @@ fn an_unenforceable_clause_is_refused_and_named() {
     );
 }
 
+const TOOL: &str = "---\nname: Tern\nid: tern\ndescription: Counts.\nversion: 1.0.0\nbin: cat\n\
+    install: [{ method: apt, package: coreutils }]\n\
+    version_check: { cmd: cat --version, parse: '(\\d+)', range: '*' }\n\
+    sandbox:\n  network: {}\n  fs: {}\n  exec: EXEC\n  env: { pass: PASS }\n\
+    commands: {}\n---\n";
+
+#[test]
+fn a_clause_that_grants_everything_is_not_called_enforced() {
+    let dir = dir();
+    let manifest = TOOL
+        .replace("EXEC", "{ allow: false }")
+        .replace("PASS", "['*']");
+    dir.write("CLI.md", &manifest);
+    let out = dir.run(&["sandbox", "explain", "CLI.md"]).exits(0).out;
+    let line = out.lines().find(|line| line.contains("env.pass *"));
+    let line = line.expect("a line for the clause");
+    assert!(line.starts_with("  ! "), "{line}");
+    assert!(line.contains("grants everything: "), "{line}");
+    assert!(!out.contains("the environment starts empty"), "{out}");
+    let last = out.lines().last();
+    assert_eq!(
+        last,
+        Some("Every clause is enforced, but 1 clause grants everything.")
+    );
+}
+
+#[test]
+fn the_result_for_an_invalid_manifest_says_that_it_cannot_run() {
+    let dir = dir();
+    let manifest = TOOL.replace("EXEC", "{}").replace("PASS", "[]");
+    dir.write(
+        "CLI.md",
+        &manifest.replace("version: 1.0.0", "version: one"),
+    );
+    let ran = dir.run(&["sandbox", "explain", "CLI.md"]).exits(0);
+    let last = ran.out.lines().last().unwrap_or_default();
+    assert_eq!(
+        last,
+        "The manifest has 2 errors, so it cannot run: see `agentproto lint CLI.md`. Apart from \
+         that, every clause is enforced."
+    );
+    assert!(
+        ran.out.contains("exec.allow false (default)"),
+        "{}",
+        ran.out
+    );
+}
+
+#[test]
+fn a_file_that_is_not_a_sandbox_is_explained() {
+    let dir = dir();
+    dir.write("open.yaml", "network: {egress: [\n");
+    let ran = dir.run(&["sandbox", "explain", "open.yaml"]).exits(65);
+    let what = "open.yaml:1:19: the file is not valid YAML: this bracket is never closed";
+    assert!(ran.err.contains(what), "{}", ran.err);
+    let ran = dir.run(&["sandbox", "explain", "note.txt"]).exits(65);
+    assert!(
+        ran.err.contains("or a YAML file with a sandbox block"),
+        "{}",
+        ran.err
+    );
+    dir.write("p.yaml", "a: [\n");
+    for args in [
+        &["certify", "--prompts", "p.yaml", "--", "cat"] as &[&str],
+        &["aoi-lint", "--probe", "p.yaml"],
+    ] {
+        let ran = dir.run(args).exits(65);
+        let what = "p.yaml:1:4: the file is not valid YAML: this bracket is never closed";
+        assert!(ran.err.contains(what), "{args:?}: {}", ran.err);
+        assert!(!ran.err.contains("allowed keys"), "{}", ran.err);
+    }
+}
+
 #[test]
 fn a_clause_without_effect_is_not_called_enforced() {
     let dir = dir();

@@ -94,11 +94,17 @@ fn sessions_are_listed_in_every_format() {
     );
     let json: Value =
         serde_json::from_str(&said(&run(dir, &["sessions", "--json"]), 0)).expect("JSON");
-    assert_eq!(
-        json,
-        host.get("/sessions").json(),
-        "the same list as over HTTP"
-    );
+    // The same records as over HTTP, the newest first.
+    let mut listed = host.get("/sessions").json();
+    listed["sessions"].as_array_mut().expect("a list").reverse();
+    assert_eq!(json, listed);
+    let newest = events(&said(
+        &run(dir, &["sessions", "--limit", "1", "-o", "jsonl"]),
+        0,
+    ));
+    assert_eq!(newest[1]["id"], json!(ended));
+    let table = said(&run(dir, &["sessions", "--limit", "1"]), 0);
+    assert!(table.contains(&ended) && !table.contains(&id), "{table}");
     let alive = said(&run(dir, &["sessions", "--alive", "-o", "jsonl"]), 0);
     let all = events(&alive);
     assert_eq!(

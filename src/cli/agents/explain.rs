@@ -56,6 +56,11 @@ fn suite_requirement(name: &str, output: Output, out: &mut dyn Write) -> Result<
     Ok(true)
 }
 
+/// The ids of all requirements.
+pub fn requirements() -> Vec<String> {
+    coverage::ids()
+}
+
 /// The requirement id that is closest to `name`.
 pub fn closest_requirement(name: &str) -> Option<String> {
     // Ids of the same chapter first: they differ in two digits.

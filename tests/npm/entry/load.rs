@@ -48,7 +48,15 @@ fn loading_a_module_has_no_side_effects() {
             "writeSync(1, 'hello\\n');".to_owned(),
             "wrote to its stdout: \"hello\"",
         ),
-        ("import './other.mjs';".to_owned(), "Cannot find module"),
+        (
+            "import './other.mjs';".to_owned(),
+            "imports a file or a package that it cannot use",
+        ),
+        ("JSON.parse('{');".to_owned(), "threw an error: SyntaxError"),
+        (
+            "const = 1;".to_owned(),
+            "is not valid JavaScript: SyntaxError",
+        ),
     ] {
         let aviary = Aviary::plain(&format!("{line}\n{end}"));
         let ran = aviary.call("say", "x");

@@ -14,17 +14,38 @@ use agentproto_text as text;
 
 /// The page of a rule. Its title is a heading of this level.
 pub fn markdown(rule: &Rule, level: usize) -> String {
+    page(rule, level, &sections(rule, level + 1))
+}
+
+fn page(rule: &Rule, level: usize, sections: &str) -> String {
     format!(
-        "{} {}\n\n{}\n\n{}",
+        "{} {}\n\n{}\n\n{sections}",
         heading(level),
         rule.slug,
         full_stop(rule.title),
-        sections(rule, level + 1)
     )
 }
 
-/// The sections of the page, without its title. Their headings have this level.
+/// The sections of the page, without its title. Their headings have this level. The numbers of
+/// contradictions are left out: only docs/rules.md explains them.
 pub fn sections(rule: &Rule, level: usize) -> String {
+    let note = rule.notes().map(|note| {
+        let mut parts = note.split(CONTRADICTION);
+        let mut text = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let rest = part.split_once(')').map_or(part, |(_, rest)| rest);
+            text.push_str(CONTRADICTION.trim_end_matches(" (C"));
+            text.push_str(rest);
+        }
+        text
+    });
+    sections_with(rule, level, note)
+}
+
+/// Start of a note on a contradiction, up to its number.
+const CONTRADICTION: &str = "The specs contradict each other (C";
+
+fn sections_with(rule: &Rule, level: usize, note: Option<String>) -> String {
     let mut parts: Vec<(&str, String)> = vec![
         ("What it checks", rule.what_it_checks().trim().to_owned()),
         ("Why", rule.why().trim().to_owned()),
@@ -33,7 +54,7 @@ pub fn sections(rule: &Rule, level: usize) -> String {
         ("Fix", fix(rule.fix).to_owned()),
         ("Source", source(rule)),
     ];
-    if let Some(note) = rule.notes() {
+    if let Some(note) = note {
         parts.push(("Notes", note.trim().to_owned()));
     }
     let parts: Vec<String> = parts
@@ -132,7 +153,9 @@ pub fn reference() -> String {
          <!-- Generated from the rules by `cargo xtask docs lint`. -->\n\n\
          The rules that `agentproto lint` checks. `agentproto explain RULE` prints one of these \
          pages. A note that starts with \"The specs contradict each other\" says which side the rule \
-         takes.\n\n\
+         takes. A number such as C10 always means the same contradiction. Two contradictions do not \
+         affect manifests: C21 (the AIPs publish their schemas under `/docs/`, but refer to them \
+         under `/schemas/`) and C30 (AIP-46 has changed since its first version).\n\n\
          | Rule | Severity | Source | Fix | |\n|---|---|---|---|---|\n",
     );
     for rule in registry::rules() {
@@ -149,7 +172,8 @@ pub fn reference() -> String {
         out.push_str(&format!("\n## {}\n", family.name));
         for rule in family.rules {
             out.push('\n');
-            out.push_str(&markdown(rule, 3));
+            let note = rule.notes().map(str::to_owned);
+            out.push_str(&page(rule, 3, &sections_with(rule, 4, note)));
         }
     }
     out

@@ -14,6 +14,7 @@ use crate::render::secrets::MaskedSpans;
 use crate::render::snippet::{CONTEXT, LineLimits, Mark, Snippet};
 use crate::render::{FindingCounts, Meta, active_findings, by_file, citation, concise, message};
 use crate::{Finding, Level, Related, Report, Safety, Severity};
+use agentproto_report::TOOL;
 use agentproto_text::{count, escape_line, escape_lines, lower_first, wrap};
 
 /// Minimum width. Narrower terminals wrap the lines.
@@ -261,7 +262,7 @@ impl<'r> Painter<'r> {
 fn source(finding: &Finding) -> String {
     let (spec, section) = (finding.source.spec, finding.source.section);
     match (finding.rule.level, finding.severity) {
-        (_, _) if spec.is_empty() => format!("agentproto's own rule ({section})"),
+        _ if spec.is_empty() || spec == TOOL => format!("agentproto's own rule ({section})"),
         (Level::Derived, _) if section.is_empty() => {
             format!("agentproto's own rule, based on {spec}")
         }

@@ -30,7 +30,7 @@ const BASE: Rule = Rule::aip45("Session model");
 pub static SESSION_MODE_ENUM: Rule = Rule {
     slug: "session-mode-enum",
     report: Some(mode_enum),
-    title: "AIP-45 does not define the session mode",
+    title: "`session.mode` has a value that AIP-45 does not define",
     decides: &["A45-SESS-01", "A45-FM-16"],
     fix: FixKind::Safe,
     docs: include_str!("session/session-mode-enum.md"),

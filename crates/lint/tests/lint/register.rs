@@ -111,4 +111,10 @@ fn the_reference_mentions_every_contradiction() {
         let name = format!("C{number}");
         assert!(words.contains(name.as_str()), "no rule mentions {name}");
     }
+    // `explain` prints the notes without the numbers, which only docs/rules.md explains.
+    for rule in agentproto_lint::registry::rules() {
+        let page = agentproto_lint::render::docs::markdown(rule, 1);
+        let numbered = page.contains("each other (C") || page.contains("docs/rules.md");
+        assert!(!numbered, "{page}");
+    }
 }

@@ -80,6 +80,9 @@ fn causes_of_syntax_errors() {
         ),
         ("install: {brew:[x]}", "a space is missing after the colon"),
         ("bin:\tx: y", "a tab is used where YAML allows only spaces"),
+        ("install: {brew: [", bracket),
+        ("install: ]", "this bracket was never opened"),
+        ("install: [brew, , npm]", "a value is missing here"),
     ] {
         let (message, help) = only_finding("fm-yaml-syntax", "x.CLI.md", yaml);
         let expected = format!("the frontmatter is not valid YAML: {cause}");

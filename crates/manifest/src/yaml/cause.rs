@@ -105,6 +105,11 @@ const CAUSES: &[Cause] = &[
         help: "put the items on their own lines, below the key",
     },
     Cause {
+        pattern: "misplaced bracket",
+        what: "this bracket was never opened",
+        help: "remove it, or quote the value if the bracket is part of the text",
+    },
+    Cause {
         pattern: "did not find expected node content",
         what: "a value is missing here",
         help: "write a value, and quote it if it starts with a bracket or a comma",

@@ -1,6 +1,6 @@
 //! Argument templates such as `${input.NAME | filter}`, and shell syntax around them.
 
-use super::{ARGS, TOOL};
+use super::{ARGS, SUBCOMMANDS, TOOL};
 use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Scope, Severity, Source};
 use crate::rules::sandbox29::has_secret_name;
@@ -30,6 +30,18 @@ pub static ARGV_UNKNOWN_INPUT: Rule = Rule {
     ..Rule::BASE
 };
 
+pub static INPUT_REQUIRED_UNKNOWN: Rule = Rule {
+    slug: "tool-input-required-unknown",
+    title: "A required input is not declared",
+    severity: Severity::Warning,
+    level: Level::Derived,
+    source: SUBCOMMANDS,
+    doctypes: TOOL,
+    scope: Scope::CrossField,
+    docs: include_str!("tool-input-required-unknown.md"),
+    ..Rule::BASE
+};
+
 pub static ARGV_UNKNOWN_FILTER: Rule = Rule {
     slug: "tool-argv-unknown-filter",
     title: "`runner.argv` uses an unknown filter",
@@ -56,6 +68,32 @@ pub static ARGV_SECRET: Rule = Rule {
 };
 
 const FILTERS: [&str; 4] = ["default", "optional", "flag", "json"];
+
+/// Checks that each name in `inputs.required` is a property. A schema without properties may have
+/// them elsewhere, for example in `$ref` or `allOf`.
+pub fn check_required<'d>(ctx: &RuleContext<'d>, inputs: &'d Node) {
+    let (Some(required), Some(properties)) = (inputs.get("required"), inputs.get("properties"))
+    else {
+        return;
+    };
+    let combines = ["$ref", "allOf", "anyOf", "oneOf", "patternProperties"];
+    if !properties.is_map() || combines.iter().any(|key| inputs.has(key)) {
+        return;
+    }
+    let names = || properties.entries().iter().map(|entry| entry.key.as_str());
+    for (name, node) in required.strings() {
+        if properties.has(name) {
+            continue;
+        }
+        let shown = truncate(name, 60);
+        let what = format!("the required input `{shown}` is not in `properties`");
+        let help = match closest_of(name, names()) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => format!("add `{shown}` to `properties`, or remove it from `required`"),
+        };
+        ctx.report(FindingDraft::new(&INPUT_REQUIRED_UNKNOWN, node, what).help(help));
+    }
+}
 
 pub fn check<'d>(ctx: &RuleContext<'d>, argv: &'d Node) {
     let mut previous = "";

@@ -16,7 +16,9 @@ use crate::rule::Source;
 use crate::shape::{Keyword, SchemaViolation};
 use agentproto_manifest::Doctype;
 
-use argv::{ARGV_SECRET, ARGV_SHELL, ARGV_UNKNOWN_FILTER, ARGV_UNKNOWN_INPUT};
+use argv::{
+    ARGV_SECRET, ARGV_SHELL, ARGV_UNKNOWN_FILTER, ARGV_UNKNOWN_INPUT, INPUT_REQUIRED_UNKNOWN,
+};
 use cmd_duplicate_ref::{DUPLICATE_REF, check_leaves};
 use cmd_orphan_tool::{ORPHAN_TOOL, check_orphans};
 use cmd_ref::{REF_MISSING, REF_NOT_TOOL, check_tool_name, report_folder, report_missing};
@@ -42,6 +44,7 @@ pub static FAMILY: Family = Family {
         &ARGV_UNKNOWN_INPUT,
         &ARGV_UNKNOWN_FILTER,
         &ARGV_SECRET,
+        &INPUT_REQUIRED_UNKNOWN,
         &SANDBOX_WIDENS,
         &INTENTS_VS_ACTIONS,
         &INTENT_REF_MISSING,

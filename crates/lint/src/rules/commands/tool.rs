@@ -43,6 +43,9 @@ pub static ARGV_PREFIX: Rule = Rule {
 const LEVELS: usize = 3;
 
 pub fn check(ctx: &RuleContext<'_>) {
+    if let Some(inputs) = ctx.root.get("inputs") {
+        argv::check_required(ctx, inputs);
+    }
     let runner = ctx.root.get("runner");
     let sandbox = ctx.root.get("sandbox");
     // A tool without these two fields is a plain AIP-14 contract, so these checks do not apply.

@@ -19,7 +19,8 @@ use agentproto_manifest::Doctype;
 
 use exec::{ALLOW_NO_SPAWN_LIST, SPAWN_PRIVILEGED, SPAWN_WITHOUT_ALLOW, check_exec};
 use sb29_deny_shadows::{DENY_SHADOWS, check_shadow};
-use sb29_egress_cidr_port_scheme::{EGRESS_CIDR_PORT_SCHEME, egress_report};
+use sb29_egress_cidr_port_scheme::EGRESS_CIDR_PORT_SCHEME;
+pub(super) use sb29_egress_cidr_port_scheme::egress_report;
 use sb29_egress_wildcard::{EGRESS_WILDCARD, check_egress};
 use sb29_env::{ENV_PASS_AND_SET, ENV_SET_SECRET, check_env};
 use sb29_exec_allow_required::EXEC_ALLOW_REQUIRED;
@@ -27,7 +28,7 @@ use sb29_fs::{FS_BROAD_WRITE, FS_GLOB_INVALID, check_fs};
 use sb29_ingress_url::{INGRESS_URL, check_ingress};
 use sb29_required_blocks::REQUIRED_BLOCKS;
 use sb29_ssh_not_denied::{SSH_NOT_DENIED, check_ssh};
-pub(super) use values::{has_secret_name, wildcard_covers};
+pub(super) use values::{egress_error, has_secret_name, wildcard_covers};
 
 pub static FAMILY: Family = Family {
     name: "sandbox29",

@@ -18,7 +18,9 @@ pub static EGRESS_CIDR_PORT_SCHEME: Rule = Rule {
     ..Rule::BASE
 };
 
-pub(super) fn egress_report<'d>(
+/// A finding of `rule`, which checks the same in another format.
+pub fn egress_report<'d>(
+    rule: &'static Rule,
     node: &'d Node,
     host: &str,
     error: EgressError<'_>,
@@ -50,10 +52,5 @@ pub(super) fn egress_report<'d>(
         ),
     };
     let host = truncate(host, 60);
-    FindingDraft::new(
-        &EGRESS_CIDR_PORT_SCHEME,
-        node,
-        format!("the egress entry `{host}` {what}"),
-    )
-    .help(help)
+    FindingDraft::new(rule, node, format!("the egress entry `{host}` {what}")).help(help)
 }

@@ -1,7 +1,7 @@
 //! `network.egress` allows every host.
 
 use super::values::{egress_error, is_everything};
-use super::{BOTH, SANDBOX, egress_report};
+use super::{BOTH, EGRESS_CIDR_PORT_SCHEME, SANDBOX, egress_report};
 use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Severity};
 use agentproto_manifest::Node;
@@ -31,7 +31,7 @@ pub(super) fn check_egress<'d>(ctx: &RuleContext<'d>, egress: &'d Node) {
             );
             ctx.report(report);
         } else if let Some(error) = egress_error(host) {
-            ctx.report(egress_report(node, host, error));
+            ctx.report(egress_report(&EGRESS_CIDR_PORT_SCHEME, node, host, error));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Sandbox blocks (AIP-36): SANDBOX.md, and `sandbox` inline in AGENT-CLI.md.
 
 mod sb36_config_shape;
+mod sb36_egress_host;
 mod sb36_inline_and_ref;
 mod sb36_lifecycle_legacy_keys;
 mod sb36_lifecycle_unsupported;
@@ -19,6 +20,7 @@ use agentproto_text::credentials::{is_placeholder, is_secret_name, is_token};
 use agentproto_text::one_of;
 
 use sb36_config_shape::{SB36_CONFIG_SHAPE, config_shape};
+use sb36_egress_host::{SB36_EGRESS_HOST, egress};
 use sb36_inline_and_ref::{SB36_INLINE_AND_REF, both_forms};
 use sb36_lifecycle_legacy_keys::{SB36_LIFECYCLE_LEGACY_KEYS, lifecycle};
 use sb36_lifecycle_unsupported::{SB36_LIFECYCLE_UNSUPPORTED, pause};
@@ -36,6 +38,7 @@ pub static FAMILY: Family = Family {
         &SB36_STANDALONE_FIELDS,
         &SB36_CONFIG_SHAPE,
         &SB36_PLAINTEXT_CREDENTIAL,
+        &SB36_EGRESS_HOST,
         &SB36_MOUNT_AT,
         &SB36_MOUNT_OVERLAP,
         &SB36_LIFECYCLE_UNSUPPORTED,
@@ -151,6 +154,7 @@ fn check_block<'d>(ctx: &RuleContext<'d>, block: &'d Node) {
         }
         pause(ctx, block, name);
     }
+    egress(ctx, block);
     lifecycle(ctx, block);
     mounts(ctx, block);
 }
