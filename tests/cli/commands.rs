@@ -93,19 +93,43 @@ fn a_requirement_page_names_its_proofs_or_the_reason() {
     let dir = Dir::new();
     let explain = |id: &str| dir.run(&["explain", id]).exits(0).out;
     let page = explain("A29-INSTALL-17");
-    let proof = "## Tests of agentproto\n\n- test `tests/runtime/install/fetching.rs::";
-    assert!(page.contains(proof), "{page}");
+    let tested = "agentproto itself is tested for this requirement (";
+    assert!(page.contains(tested), "{page}");
+    let record = dir
+        .run(&["explain", "A29-INSTALL-17", "-o", "json"])
+        .exits(0)
+        .json();
+    let proofs = record["proven_by"].as_array().expect("a list");
+    let named = |proof: &serde_json::Value| {
+        let text = proof.as_str().unwrap_or_default();
+        text.starts_with("test:tests/runtime/install/fetching.rs::")
+    };
+    assert!(proofs.iter().any(named), "{record:#}");
     let page = explain("A44-OP-03");
     assert!(page.contains("definition · AIP-44, "), "{page}");
-    assert!(page.contains("## Tests of agentproto\n\nNone: "), "{page}");
-    let page = explain("A29-REQ-01");
-    assert!(
-        page.contains("- rule `fm-required-missing` finds "),
-        "{page}"
-    );
-    // A requirement of a suite has the same section.
+    let untested = "agentproto itself is not tested for this requirement: ";
+    assert!(page.contains(untested), "{page}");
+    // A requirement of a suite has the same line.
     let page = explain("PT-11");
-    assert!(page.contains("- case `acp/PT-11` finds "), "{page}");
+    assert!(page.contains(tested), "{page}");
+}
+
+#[test]
+fn the_statement_of_the_spec_comes_before_that_of_the_suite() {
+    let dir = Dir::new();
+    let page = dir.run(&["explain", "A29-PRIN-02"]).exits(0).out;
+    let spec = page.find("The declared sandbox is enforced");
+    let suite = page.find("The suite `lifecycle` checks: Every clause");
+    assert!(spec.is_some() && spec < suite, "{page}");
+    let page = dir.run(&["explain", "TR-20"]).exits(0).out;
+    assert!(page.contains("not in the spec · about ACP v1"), "{page}");
+    // The start of a name lists what it may be.
+    let ran = dir.run(&["explain", "caps-superset"]).exits(64);
+    assert!(
+        ran.err.contains("start with it: caps-superset-of-acp"),
+        "{}",
+        ran.err
+    );
 }
 
 /// Each command suggests only what it accepts.

@@ -149,7 +149,7 @@ fn a_file_that_is_not_a_sandbox_is_explained() {
     let dir = dir();
     dir.write("open.yaml", "network: {egress: [\n");
     let ran = dir.run(&["sandbox", "explain", "open.yaml"]).exits(65);
-    let what = "open.yaml:1:19: the file is not valid YAML: this bracket is never closed";
+    let what = "open.yaml:1:10: the file is not valid YAML: this bracket is never closed";
     assert!(ran.err.contains(what), "{}", ran.err);
     let ran = dir.run(&["sandbox", "explain", "note.txt"]).exits(65);
     assert!(

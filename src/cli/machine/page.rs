@@ -16,7 +16,8 @@ pub struct Page {
     #[arg(long, value_name = "N", value_parser = limit)]
     pub limit: Option<usize>,
     /// Continue after an earlier page (its output names the cursor)
-    #[arg(long, value_name = "TOKEN")]
+    // A token may start with a dash.
+    #[arg(long, value_name = "TOKEN", allow_hyphen_values = true)]
     pub cursor: Option<String>,
 }
 

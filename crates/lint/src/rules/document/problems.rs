@@ -150,7 +150,11 @@ pub fn problem_findings(doc: &Document, rules: &RuleSet) -> Vec<Finding> {
     if !unclosed {
         push_quirks(doc, &mut drafts);
     }
-    if !known {
+    let is_other_format = doc
+        .problems
+        .iter()
+        .any(|p| other_format_of(doc, p).is_some());
+    if !known && !is_other_format {
         drafts.push(doctype_unknown(doc));
     }
     drafts
@@ -165,14 +169,7 @@ pub fn problem_findings(doc: &Document, rules: &RuleSet) -> Vec<Finding> {
 fn problem_draft<'d>(doc: &'d Document, problem: &Problem) -> FindingDraft<'d> {
     let here = || Location::Bytes(problem.span);
     let message = problem.message.as_str();
-    let is_frontmatter = matches!(
-        problem.kind,
-        ProblemKind::Missing
-            | ProblemKind::Empty
-            | ProblemKind::FenceNotFirst
-            | ProblemKind::FenceUnclosed
-    );
-    if let Some(name) = not_markdown(doc).filter(|_| is_frontmatter) {
+    if let Some(name) = other_format_of(doc, problem) {
         return other_format(doc, problem, name);
     }
     match problem.kind {
@@ -224,8 +221,18 @@ fn problem_draft<'d>(doc: &'d Document, problem: &Problem) -> FindingDraft<'d> {
     }
 }
 
-/// The name of a file that is not Markdown, because of its extension.
-fn not_markdown(doc: &Document) -> Option<&str> {
+/// The name of a file without a frontmatter that is not Markdown, because of its extension.
+fn other_format_of<'d>(doc: &'d Document, problem: &Problem) -> Option<&'d str> {
+    let lacks_frontmatter = matches!(
+        problem.kind,
+        ProblemKind::Missing
+            | ProblemKind::Empty
+            | ProblemKind::FenceNotFirst
+            | ProblemKind::FenceUnclosed
+    );
+    if !lacks_frontmatter {
+        return None;
+    }
     let extension = doc.path.extension()?.to_str()?;
     let is_markdown = ["md", "markdown", "mdx"]
         .iter()
