@@ -152,7 +152,7 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
     };
     let meta = Meta {
         page,
-        arguments: arguments(args, global),
+        arguments: arguments(args, global, &meta),
         ..meta
     };
     report::render(args.output, &report, &meta, out).map_err(io_failure)?;
@@ -166,12 +166,12 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
 }
 
 /// The options that choose files and rules, and the paths, as words for a shell.
-fn arguments(args: &Lint, global: &Global) -> String {
+fn arguments(args: &Lint, global: &Global, meta: &Meta) -> String {
     let mut words: Vec<String> = Vec::new();
     let mut option = |name: &str, value: Option<String>| {
         words.extend(value.map(|value| format!("--{name}={value}")));
     };
-    let path = |path: &PathBuf| path.display().to_string();
+    let path = |path: &PathBuf| meta.path(path);
     let list = |names: &[String]| (!names.is_empty()).then(|| names.join(","));
     option("config", global.config.as_ref().map(path));
     option(
