@@ -19,7 +19,7 @@ fn the_matrix_comes_first_and_failures_can_be_reproduced() {
         "§2",
         "Python",
         "shell",
-        "matrix cells proven",
+        "properties: ",
         " runs in ",
     ] {
         assert!(ran.out.contains(part), "{part}\n{}", ran.out);

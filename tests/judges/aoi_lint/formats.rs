@@ -45,7 +45,7 @@ fn the_report_ends_with_the_number_of_pairs() {
     assert!(timing.contains(" runs in "), "{timing}");
     assert_eq!(
         last.next(),
-        Some("2 matrix cells proven, 2 failing, 2 unproven")
+        Some("Of 6 properties: 2 proven, 2 failing, 2 not verified")
     );
     let known = "2 new failures, 1 already in the baseline";
     assert_eq!(last.next(), Some(known));

@@ -74,10 +74,10 @@ pub fn render(report: &Report, options: &RenderOptions, out: &mut dyn Write) -> 
     if report.target.probe_file.is_none() {
         let tool = agentproto_text::shell(report.target.argv.get(..1).unwrap_or_default());
         let text = format!(
-            "There is no probe file, so aoi-lint only ran the given command and the commands that \
+            "Without a probe file, aoi-lint runs only the given command and the commands that \
              describe the tool (`schema`, `capabilities`, `--help`, `--version`), all with a minimal \
-             environment. `agentproto aoi-lint init -- {tool}` prints a probe file, to which you can add other \
-             commands and environment variables."
+             environment. `agentproto aoi-lint init -- {tool}` prints a probe file, to which you can \
+             add other commands and environment variables."
         );
         style.wrapped("", &escape_line(&text), out)?;
     }

@@ -7,7 +7,7 @@ use crate::model::{Characteristic, Finding, PairState, Report, Verdict};
 use agentproto_report::markdown::{in_html, inline};
 use agentproto_report::page::{self, MAX_CHARACTERS, MarkdownPage};
 use agentproto_report::words::verdict_name;
-use agentproto_text::{clip, escape_line};
+use agentproto_text::{clip, escape_line, lower_first};
 
 const MAX_LINES: usize = 8;
 const MAX_ROWS: usize = 20;
@@ -34,7 +34,7 @@ fn head(report: &Report, options: &RenderOptions) -> io::Result<Vec<u8>> {
         "**{}** against {}: {}.\n",
         inline(&wording::target(report)),
         wording::SPEC,
-        wording::pairs(report)
+        lower_first(&wording::pairs(report))
     )?;
     if report.partial {
         writeln!(
@@ -52,7 +52,12 @@ fn head(report: &Report, options: &RenderOptions) -> io::Result<Vec<u8>> {
             PairState::Unproven => "\\~",
             PairState::NotApplicable => "–",
         });
-        writeln!(out, "| {} | {} |", inline(command), cells.join(" | "))?;
+        writeln!(
+            out,
+            "| {} | {} |",
+            inline(wording::command(command)),
+            cells.join(" | ")
+        )?;
     }
     if !options.fixed.is_empty() {
         let fixed = options.fixed.iter();
@@ -72,7 +77,7 @@ fn finding(row: &Finding, out: &mut Vec<u8>) -> io::Result<()> {
     let summary = format!(
         "<b>{}</b> {} ({}, {}{known}): {}",
         in_html(&row.rule),
-        in_html(&row.command),
+        in_html(wording::command(&row.command)),
         wording::check(row.check),
         in_html(&row.section),
         in_html(&clip(&message, MAX_CHARACTERS)),

@@ -174,7 +174,7 @@ pub fn reasons(report: &Report, verdict: Verdict) -> Vec<Reason<'_, Finding>> {
 /// `rule (command)`.
 pub fn named(row: &Finding) -> String {
     match row.command.as_str() {
-        TOOL => format!("{} {TOOL}", row.rule),
-        command => format!("{} ({command})", row.rule),
+        TOOL => format!("{} {}", row.rule, command(TOOL)),
+        name => format!("{} ({name})", row.rule),
     }
 }
