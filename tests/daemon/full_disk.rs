@@ -66,12 +66,12 @@ fn has_answer(events: &[Value], prompt: &str) -> bool {
     lines.any(|line| line.starts_with(&answer))
 }
 
-/// Text that does not compress.
+/// Text that does not compress, and has no word that the mock agent knows.
 fn noise(length: usize) -> String {
     let mut state: u64 = 1;
     let mut letter = || {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
-        char::from(b'a' + u8::try_from(state >> 60).expect("small"))
+        char::from(b"0123456789+-*/=_"[usize::try_from(state >> 60).expect("small")])
     };
     (0..length).map(|_| letter()).collect()
 }

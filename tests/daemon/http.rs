@@ -333,7 +333,7 @@ fn invalid_requests_are_refused_with_a_location() {
     assert_eq!(host.get("/sessions/x").refusal(404), "session_not_found");
     for (method, path, allow) in [
         ("PUT", "/sessions", "GET,HEAD"),
-        ("POST", "/sessions/x", "GET,HEAD,DELETE"),
+        ("POST", "/sessions/x", "GET,HEAD,PATCH,DELETE"),
         ("GET", "/sessions/agent", "POST"),
         ("DELETE", "/healthz", "GET,HEAD"),
     ] {

@@ -110,6 +110,34 @@ fn a_session_is_started_prompted_and_ended() {
 }
 
 #[test]
+fn without_a_workspace_a_session_starts_in_the_current_directory() {
+    agentproto_suites::proves!("A46-WS-09");
+    let host = Served::new();
+    let dir = host.dir.path();
+    let here = work(dir).join("here");
+    std::fs::create_dir(&here).expect("made");
+    let started = || {
+        let mut start = command(dir);
+        start.args(["sessions", "start", "mock-acp", "-o", "json"]);
+        let ran = start.current_dir(&here).output().expect("run");
+        json_of(&ran)
+    };
+    let session = started();
+    assert_eq!(session["cwd"], json!(here));
+    assert_eq!(session["warnings"], json!(null));
+    // An active workspace is used instead.
+    let there = dir.join("there");
+    std::fs::create_dir(&there).expect("made");
+    let there = there.canonicalize().expect("there");
+    let path = there.to_str().expect("text");
+    said(&run(dir, &["workspace", "add", path, "--slug", "there"]), 0);
+    said(&run(dir, &["workspace", "use", "there"]), 0);
+    let session = started();
+    assert_eq!(session["workspaceSlug"], "there");
+    assert_eq!(session["cwd"], json!(there));
+}
+
+#[test]
 fn mistakes_are_reported_before_anything_is_started() {
     let host = Served::new();
     let dir = host.dir.path();

@@ -30,7 +30,7 @@ use agentproto_text::escape_line;
 pub struct Start {
     /// Name of the adapter
     pub adapter: String,
-    /// Run in this workspace [default: the active workspace]
+    /// Run in this workspace [default: the active workspace, or the current directory]
     #[arg(long, value_name = "SLUG")]
     pub workspace: Option<String>,
     /// Run in DIR; takes precedence over the workspace
@@ -75,10 +75,16 @@ pub fn run(args: &Start, global: &Global, out: &mut dyn Write) -> Outcome {
         return Err(Failure::new(exit::USAGE, what)
             .hint("start the session first, then follow it with `sessions --attach ID -o jsonl`"));
     }
-    let body = request(args)?;
+    let mut body = request(args)?;
     let client = Client::new(&args.host)?;
     if args.effects.dry_run {
         return plan(args, &client, out);
+    }
+    let is_remote = args.host.url.is_some();
+    // Without a workspace, the client says where to run (A46-WS-09).
+    let is_placed = args.cwd.is_some() || args.workspace.is_some();
+    if !is_placed && !is_remote && !has_active_workspace(&client) {
+        body["cwd"] = json!(directory(Path::new("."), is_remote)?);
     }
     let session = find::request(&client, move |client| client.post("/sessions/agent", &body))?;
     for warning in session["warnings"].as_array().into_iter().flatten() {
@@ -130,6 +136,13 @@ fn request(args: &Start) -> Result<Value, Failure> {
     }
     body.retain(|_, value| !value.is_null());
     Ok(Value::Object(body))
+}
+
+/// Whether the host has an active workspace. Other hosts need not have the route, and the request
+/// that follows reports any other error.
+fn has_active_workspace(client: &Client) -> bool {
+    let known = find::request(client, |client| client.get("/workspaces"));
+    known.is_ok_and(|known| known["active"].is_string())
 }
 
 /// The directory for the host. Directories of another machine cannot be checked here.
