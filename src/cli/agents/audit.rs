@@ -21,7 +21,8 @@ use agentproto_text::count;
 pub enum AuditAction {
     /// Check that an audit log was not changed or truncated
     Verify(Verify),
-    /// Check an audit log and print an anchor, a short value that later proves that the log was not changed
+    /// Check an audit log and print an anchor, a short value that later proves that the log was not
+    /// changed
     Anchor(PrintAnchor),
     /// Accept that the audit log is broken: keep it under another name, so that a new one is started
     Accept(Accept),

@@ -418,8 +418,7 @@ fn totals(rows: &[Row]) -> Vec<Total> {
 }
 
 /// What the columns of the table mean.
-const COLUMNS: &str = "\
-  explained  not tested, for a given reason
+const COLUMNS: &str = "  explained  not tested, for a given reason
   open       not tested yet
   rule       a rule of `lint`
   check      a check of `aoi-lint`

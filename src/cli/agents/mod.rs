@@ -80,7 +80,8 @@ pub enum Command {
     Sandbox(Deferred<Action<sandbox::SandboxAction>>),
     /// Show what this machine supports: what its kernel can enforce, and what is missing
     Doctor(Deferred<doctor::Doctor>),
-    /// Check the audit log, or print an anchor: a short value to store on another machine
+    /// Check the audit log, or print an anchor, a short value that later proves that the log was not
+    /// changed
     Audit(Deferred<Action<audit::AuditAction>>),
     /// Run the daemon: many agent sessions over HTTP, server-sent events and MCP, with a dashboard
     Serve(Deferred<serve::Serve>),

@@ -1,10 +1,14 @@
 //! The report for the terminal: the verdict first, then each failure with its evidence.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
 use std::io::{self, Write};
 
 use super::words::RunState;
 use super::{RenderOptions, next, prompting, words};
-use crate::model::{CaseResult, Evidence, Level, Report, STDERR_LABEL, STDERR_SEPARATOR, Verdict};
+use crate::model::{
+    CaseResult, Evidence, Level, NO_INITIALIZE, Report, STDERR_LABEL, STDERR_SEPARATOR, Verdict,
+};
 use crate::run::NOT_EXERCISED;
 use agentproto_report::terminal::{TerminalStyle, chunks};
 use agentproto_report::{Row, row};
@@ -24,12 +28,13 @@ pub fn render(report: &Report, options: &RenderOptions, out: &mut dyn Write) -> 
     let style = TerminalStyle::new(options.color, options.unicode, options.width);
     header(report, &style, out)?;
     section_lines(report, &style, out)?;
+    let mut shown = HashSet::new();
     for (verdict, _) in row::HEADINGS {
         for row in row::new_first(&report.results, verdict) {
-            finding(row, options, &style, out)?;
+            finding(row, options, &style, &mut shown, out)?;
         }
     }
-    without_verdict(report, options, &style, out)?;
+    without_verdict(report, options, &style, &mut shown, out)?;
     if !options.fixed.is_empty() {
         let ids = options.fixed.iter().map(|f| f.id.as_str());
         let ids: Vec<&str> = ids.collect();
@@ -152,11 +157,23 @@ fn section_lines(report: &Report, style: &TerminalStyle, out: &mut dyn Write) ->
     Ok(())
 }
 
+/// A message, without the agent's stderr if an earlier one has shown the same.
+fn observed<'r>(message: &'r str, shown: &mut HashSet<&'r str>) -> Cow<'r, str> {
+    match message.split_once(STDERR_LABEL) {
+        Some((message, stderr)) if !shown.insert(stderr.trim_end_matches(')')) => {
+            let end = if stderr.ends_with(')') { ")" } else { "" };
+            format!("{message}{end}").into()
+        }
+        _ => message.into(),
+    }
+}
+
 /// One row with everything that is needed to fix it.
-fn finding(
-    row: &CaseResult,
+fn finding<'r>(
+    row: &'r CaseResult,
     options: &RenderOptions,
     style: &TerminalStyle,
+    shown: &mut HashSet<&'r str>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     // A failure that the baseline contains is not called FAIL, because it does not count.
@@ -188,7 +205,7 @@ fn finding(
     };
     style.paragraph(requires, &row.statement, out)?;
     style.paragraph(source, &row.source, out)?;
-    style.paragraph("observed", &row.message, out)?;
+    style.paragraph("observed", &observed(&row.message, shown), out)?;
     for evidence in row.evidence.iter().take(MAX_EVIDENCE) {
         self::evidence(style, evidence, out)?;
     }
@@ -217,10 +234,11 @@ fn finding(
 }
 
 /// What was not checked, grouped by reason, and what would change that.
-fn without_verdict(
-    report: &Report,
+fn without_verdict<'r>(
+    report: &'r Report,
     options: &RenderOptions,
     style: &TerminalStyle,
+    shown: &mut HashSet<&'r str>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     for verdict in [Verdict::Skip, Verdict::NotVerified, Verdict::NotApplicable] {
@@ -244,11 +262,19 @@ fn without_verdict(
             let ids = id_list(&words::ids(&reason.rows));
             style.wrapped(
                 "- ",
-                &format!("{ids}: {}", escape_line(reason.message)),
+                &format!("{ids}: {}", escape_line(&observed(reason.message, shown))),
                 out,
             )?;
             if let Some(hint) = reason.rows.first().and_then(|row| row.hint.as_ref()) {
                 style.wrapped("  ", &escape_line(hint), out)?;
+            }
+            // What the agent answered instead.
+            let first = reason
+                .rows
+                .first()
+                .filter(|_| reason.message == NO_INITIALIZE);
+            for line in first.iter().flat_map(|row| &row.evidence) {
+                evidence(style, line, out)?;
             }
         }
         if reasons.len() > MAX_REASONS {

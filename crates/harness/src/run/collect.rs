@@ -269,18 +269,21 @@ impl ResultCollector {
     /// If no process ever answered, keeps only the failure of the first case of each suite. The
     /// other cases failed for the same reason, and did not check their requirements.
     pub fn keep_first_failures(&mut self) {
-        let mut reported_suites = Vec::new();
+        let mut reported: Vec<(usize, String)> = Vec::new();
         self.rows.sort_by_key(|(suite, index, _)| (*suite, *index));
         for (suite, _, row) in &mut self.rows {
             let has_agent_line = row.evidence.iter().any(|e| e.direction == "from-agent");
             if row.verdict != Verdict::Fail || has_agent_line {
                 continue;
             }
-            if reported_suites.contains(suite) {
-                row.verdict = Verdict::NotVerified;
-                row.hint = None;
+            match reported.iter().find(|(of, _)| of == suite) {
+                None => reported.push((*suite, row.requirement.clone())),
+                Some((_, first)) => {
+                    row.verdict = Verdict::NotVerified;
+                    row.message = format!("not checked, for the same reason as {first}");
+                    row.hint = None;
+                }
             }
-            reported_suites.push(*suite);
         }
     }
 

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use super::case::{CaseRunner, CaseViolation, NoVerdict, RequiredResponse, StepResult, Stop};
 use super::connection::{NoResponse, ReceivedMessage};
-use crate::model::STDERR_LABEL;
 use crate::monitor::id_key;
 use crate::suite::{
     AwaitedMessage, Expectation, PromptStep, PromptText, RequestStep, SuiteProtocol, WaitFor,
@@ -104,10 +103,7 @@ impl CaseRunner<'_> {
                 let message = match expect.iter().find_map(|e| e.message.clone()) {
                     Some(template) => {
                         let text = self.fill_message(&template);
-                        // The verdict on the exit has the agent's stderr.
-                        let why = no_response.to_string();
-                        let why = why.split(STDERR_LABEL).next().unwrap_or_default();
-                        format!("{text} (`{method}` was not answered: {why})")
+                        format!("{text} (`{method}` was not answered: {no_response})")
                     }
                     None => format!("`{method}` was not answered: {no_response}"),
                 };
