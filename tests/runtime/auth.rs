@@ -388,7 +388,7 @@ fn auth_commands_in_machine_mode() {
     let (code, out, _) = run(&bench, &["auth", "status", "../bundle"], "");
     assert_eq!(code, Some(77));
     assert!(
-        out.starts_with("not logged in: `PROBE_KEY` is not set\n"),
+        out.starts_with("not logged in: run `agentproto auth set ../bundle PROBE_KEY`\n"),
         "{out}"
     );
     let (code, out, err) = run(&bench, &["auth", "set", "../bundle", "PROBE_KEY"], CANARY);
@@ -412,7 +412,7 @@ fn auth_commands_in_machine_mode() {
         (
             &["auth", "set", "../bundle", "NOBODY"] as &[&str],
             "x",
-            "known secrets: PROBE_KEY",
+            "known secrets: probe-key (variable PROBE_KEY)",
         ),
         (
             &["auth", "set", "../bundle", "PROBE_KEY"],

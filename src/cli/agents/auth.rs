@@ -25,6 +25,7 @@ use agentproto_runtime::interact::{Question, QuestionKind};
 use agentproto_runtime::secrets::inventory::{Inventory, conventional_slug};
 use agentproto_runtime::secrets::{self, StoredValue, keyring};
 use agentproto_runtime::{Code, Error, install, setup};
+use agentproto_text::{escape_line, shell};
 
 /// Maximum length of a secret, in bytes.
 pub const MAX_SECRET_BYTES: u64 = 64 << 10;
@@ -271,13 +272,17 @@ fn state_text(status: &LoginStatus, target: &str) -> String {
             "not logged in: set one of these variables, for example with `{}`",
             set_command(target, first)
         ),
+        _ if status.login.is_some() => {
+            let words = shell(&["agentproto", "auth", "login", target]);
+            format!("not logged in: run `{}`", escape_line(&words))
+        }
         _ => "not logged in".to_owned(),
     }
 }
 
 fn set_command(target: &str, name: &str) -> String {
-    let words = agentproto_text::shell(&["agentproto", "auth", "set", target, name]);
-    agentproto_text::escape_line(&words).into_owned()
+    let words = shell(&["agentproto", "auth", "set", target, name]);
+    escape_line(&words).into_owned()
 }
 
 /// The slug of the secret that `name`, a variable or a slug, refers to.

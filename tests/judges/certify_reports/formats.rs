@@ -1,6 +1,6 @@
 //! Formats for other programs and for the web.
 
-use agentproto_harness::model::{Report, SuiteInfo, Verdict};
+use agentproto_harness::model::{Level, Report, SuiteInfo, Verdict};
 use agentproto_harness::render::{Format, RenderOptions, baseline, write_all};
 use agentproto_report::baseline::FixedRow;
 use agentproto_text::is_hidden;
@@ -303,6 +303,31 @@ fn markdown_fits_into_a_comment() {
     let text = print(Format::Markdown, &report);
     assert!(text.len() < 65_000, "{}", text.len());
     assert!(text.contains("rows not shown here. See "), "{text}");
+}
+
+#[test]
+fn a_check_that_is_not_in_the_spec_requires_nothing() {
+    let mut report = sample::clean();
+    let own = sample::row(
+        "acp/TR-20",
+        "TR-20",
+        "transport",
+        Level::Info,
+        Verdict::Warn,
+    );
+    report.results = vec![own];
+    report.summarize();
+    let text = print(Format::Human, &report);
+    let head = "WARN TR-20 (agentproto's own check, not in the spec)";
+    assert!(text.contains(head), "{text}");
+    assert!(
+        text.contains("  expects") && text.contains("  about"),
+        "{text}"
+    );
+    assert!(
+        !text.contains("  requires") && !text.contains("  source"),
+        "{text}"
+    );
 }
 
 #[test]
