@@ -76,7 +76,7 @@ export class Tab {
     if (find && !body.includes(find)) throw new Error(`nothing to break: ${find}`);
     if (find) body = body.replaceAll(find, () => put);
     const { origin } = new URL(this.url);
-    await this.page.route(url => url.origin === origin && url.pathname === "/", route =>
+    await this.context.route(url => url.origin === origin && url.pathname === "/", route =>
       route.fulfill({ contentType: "text/html; charset=utf-8", body }));
   }
 

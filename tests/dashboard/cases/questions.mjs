@@ -50,9 +50,8 @@ export default [
           root.querySelector("button").click();
         }).observe(root, { childList: true });
       });
-      await page.locator("#prompt").fill("go");
-      await page.keyboard.press("Enter");
       await page.locator("#transcript").focus();
+      await host.ask("POST", `/sessions/${id}/prompt`, { prompt: "go" });
       await page.locator(OPEN).waitFor();
       await page.locator(".question:focus").waitFor();
       await page.keyboard.press("Enter");

@@ -139,6 +139,25 @@ export default [
     },
   },
   {
+    name: "a duplicated tab does not send the queue again",
+    async run({ assert, host, page: open }) {
+      const { id } = await worker(host);
+      const { page, context } = await open(id);
+      await add(page, "long");
+      await page.locator("#composer[data-mode=queue]").waitFor();
+      await add(page, "only once");
+      await page.waitForTimeout(500);
+      const stored = await page.evaluate(() => ({ ...sessionStorage }));
+      const copy = await context.newPage();
+      await copy.addInitScript(all => Object.entries(all).forEach(([name, value]) => sessionStorage.setItem(name, value)), stored);
+      await copy.goto(page.url());
+      await copy.locator("#queue.paused").waitFor();
+      assert.match(await copy.locator("#queue").innerText(), /another tab has the same queue/);
+      assert.equal(await page.locator("#queue.paused").count(), 0);
+      await host.ask("POST", `/sessions/${id}/kill`);
+    },
+  },
+  {
     name: "digits answer only on the question and the transcript, and not in a draft",
     async run({ assert, host, page: open }) {
       const { id } = await host.session("permission");

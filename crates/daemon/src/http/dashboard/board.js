@@ -112,7 +112,7 @@ const board = {
   },
 
   question(session, question) {
-    const { diffs } = toolParts(question.tool?.input, question.tool?.content);
+    const diffs = [...diffsIn(question.tool?.input), ...diffsIn(question.tool?.content)];
     const changes = diffs.slice(0, 5).map(diff => el("p", { class: "quiet" }, el("bdi", {}, oneLine(diff.path)), " " + countText(difference(diff))));
     const trouble = el("p", { class: "problem", role: "alert", hidden: true });
     const answer = async (value, label) => {

@@ -39,10 +39,10 @@ const notify = {
     for (const session of sessions.all.values()) {
       if (isAlive(session)) now.set(session.id, { busy: Boolean(session.busy), asks: (session.pendingPermissions ?? []).map(({ id }) => id) });
     }
-    const before = this.known;
+    const earlier = this.known;
     if (sessions.isLoaded) this.known = now;
-    if (!before || !this.on || !document.hidden) return;
-    for (const [id, was] of before) {
+    if (!earlier || !this.on || !document.hidden) return;
+    for (const [id, was] of earlier) {
       const session = sessions.all.get(id);
       const is = now.get(id);
       if (!session) continue;
@@ -52,7 +52,7 @@ const notify = {
     }
     for (const [id, is] of now) {
       const session = sessions.all.get(id);
-      if (!before.has(id) && is.asks.length) this.send(session, "needs an answer", session.pendingPermissions[0].message);
+      if (!earlier.has(id) && is.asks.length) this.send(session, "needs an answer", session.pendingPermissions[0].message);
     }
   },
 

@@ -10,6 +10,8 @@ const SAVE_DELAY = 200;
 const LINES_OF_END = 200;
 /** Minimum time between two attempts to send a prompt of one session, in milliseconds. */
 const RETRY = 1000;
+/** Time after which a lock counts as that of another tab, in milliseconds. */
+const LOCK_WAIT = 3000;
 
 const PAUSES = {
   cancelled: "the turn was interrupted",
@@ -23,12 +25,43 @@ const queue = {
   all: new Map(),
   changed: new Signal(),
 
+  /** Whether this tab may send. A duplicated tab has a copy of the queues of another one. */
+  isMine: false,
+
   begin() {
     for (const id of storage.names("sessionStorage", "work.")) this.of(id);
+    this.claim();
     sessions.changed.on(() => this.look());
     window.addEventListener("pagehide", () => {
       for (const id of this.all.keys()) this.store(id);
     });
+  },
+
+  /** Locks the queues of this tab. A lock that another tab has means that this one is a copy. */
+  async claim() {
+    const tab = storage.get("sessionStorage", "tab") || Math.random().toString(36).slice(2);
+    storage.set("sessionStorage", "tab", tab);
+    const { locks } = navigator;
+    // A page that is being reloaded may still have its lock.
+    const signal = AbortSignal.timeout(LOCK_WAIT);
+    const held = () => {
+      this.isMine = true;
+      this.look();
+      return new Promise(() => {});
+    };
+    // Without a secure connection, browsers have no locks.
+    if (!locks) held();
+    else locks.request("agentproto." + tab, { signal }, held).catch(() => {
+      if (signal.aborted) this.duplicated();
+    });
+  },
+
+  duplicated() {
+    storage.set("sessionStorage", "tab", "");
+    for (const [id, work] of this.all) {
+      if (work.items.length) this.pause(id, "another tab has the same queue");
+    }
+    this.claim();
   },
 
   /** The work of one session. `items` are `{text, sentAt?}`. */
@@ -113,7 +146,7 @@ const queue = {
     this.update(id);
   },
 
-  /** Goes on with a paused queue, whatever has paused it. */
+  /** Resumes a paused queue, whatever has paused it. */
   proceed(id) {
     const work = this.of(id);
     work.paused = "";
@@ -143,6 +176,7 @@ const queue = {
 
   /** Looks for sessions that are ready for their next prompt. */
   look() {
+    if (!this.isMine) return;
     for (const [id, work] of this.all) {
       const record = sessions.all.get(id);
       if (!record) {
