@@ -40,7 +40,7 @@ export const MUTANTS = [
   { name: "the filter finds everything", find: "return this.words.every(word => text.includes(word));", put: "return true;", caught: "filter and chips find sessions" },
   { name: "all rows are in the page", find: "const MAX_ROWS = 300;", put: "const MAX_ROWS = 1e9;", caught: "ten thousand sessions do not make a long list" },
   { name: "the workspace is not sent", find: '["workspaceSlug", "new-workspace"], ', put: "", caught: "a workspace is selected in the form and groups its sessions" },
-  { name: "a phone shows both panes", find: "body:not(.has-session) .detail, body.has-session .side { display: none; }", put: "", caught: "a phone shows the list or the session, and Back works" },
+  { name: "a phone shows both panes", find: "body:not(.has-session, .has-board) .detail, body.has-session .side, body.has-board .side { display: none; }", put: "", caught: "a phone shows the list or the session, and Back works" },
   { name: "soft text has too little contrast", find: "--soft: light-dark(#59616e, #9aa5b4);", put: "--soft: light-dark(#b9c1ce, #4a5564);", caught: "accessibility: names, roles and contrast in light and dark mode" },
   { name: "buttons lose their names", find: 'aria-label="Back to the list"', put: "", caught: "a phone shows the list or the session, and Back works" },
   { name: "a form sends numbers as text", find: 'this.answer(question, { content: isObject ? content', put: 'for (const name in content) content[name] = String(content[name]); this.answer(question, { content: isObject ? content', caught: "a question with fields is answered with a form" },
