@@ -29,6 +29,11 @@ impl Client {
         self.answer()
     }
 
+    pub fn delete(&mut self, path: &str) -> (u16, Value) {
+        self.send(&format!("DELETE {path} HTTP/1.1\r\n{}\r\n", self.head));
+        self.answer()
+    }
+
     pub fn post(&mut self, path: &str, body: &Value) -> (u16, Value) {
         let body = body.to_string();
         self.send(&format!(

@@ -76,8 +76,14 @@ fn main() {
     ));
     println!("     gaps announced: {gaps}");
     within.extend(daemon.flood());
-
+    let began = Instant::now();
     drop(daemon);
+    let stopped = began.elapsed().as_secs_f64();
+    within.push(at_most(
+        "seconds to stop after a gigabyte was deleted",
+        stopped,
+        3.0,
+    ));
 
     // Use a new daemon, so that its memory does not depend on earlier measurements.
     let dir = tempfile::tempdir().expect("a directory");
