@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::cli::deferred::Deferred;
 use crate::cli::machine::page::Page;
-use agentproto_lint::render::Format;
+use agentproto_lint::render::{Format, Meta};
 use agentproto_lint::{Profile, Severity};
 
 const AFTER_HELP: &str = "\
@@ -201,6 +201,53 @@ pub struct Lint {
     /// Number of worker threads [default: one per core]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
+}
+
+impl Lint {
+    /// The options that choose files and rules, and the paths, as words for a shell.
+    pub fn repeated(&self, global: &Global, meta: &Meta) -> String {
+        let mut words: Vec<String> = Vec::new();
+        let mut option = |name: &str, value: Option<String>| {
+            words.extend(value.map(|value| format!("--{name}={value}")));
+        };
+        let path = |path: &PathBuf| meta.path(path);
+        let list = |names: &[String]| (!names.is_empty()).then(|| names.join(","));
+        option("config", global.config.as_ref().map(path));
+        option(
+            "profile",
+            self.profile.map(|profile| profile.as_str().to_owned()),
+        );
+        option("select", list(&self.select));
+        option("ignore", list(&self.ignore));
+        option(
+            "fail-on",
+            self.fail_on.map(|severity| severity.as_str().to_owned()),
+        );
+        option("baseline", self.baseline.as_ref().map(path));
+        option("changed", self.changed.clone());
+        option("stdin-filename", self.stdin_filename.as_ref().map(path));
+        option("limit", self.page.limit.map(|limit| limit.to_string()));
+        option("output", Some(self.output.to_string()));
+        let flags = [
+            (global.no_config, "--no-config"),
+            (self.no_baseline, "--no-baseline"),
+            (self.staged, "--staged"),
+            (self.force_exclude, "--force-exclude"),
+        ];
+        words.extend(
+            flags
+                .iter()
+                .filter(|(on, _)| *on)
+                .map(|(_, name)| (*name).to_owned()),
+        );
+        let paths = self.paths.iter().map(|named| match path(named) {
+            // A path must not become an option.
+            dashed if dashed.starts_with('-') && dashed != "-" => format!("./{dashed}"),
+            plain => plain,
+        });
+        words.extend(paths);
+        agentproto_text::shell(&words)
+    }
 }
 
 #[derive(Args, Debug)]

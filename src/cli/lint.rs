@@ -152,7 +152,7 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
     };
     let meta = Meta {
         page,
-        arguments: arguments(args, global, &meta),
+        arguments: args.repeated(global, &meta),
         ..meta
     };
     report::render(args.output, &report, &meta, out).map_err(io_failure)?;
@@ -163,51 +163,6 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
         _ => more.lines().for_each(note),
     }
     Ok(code)
-}
-
-/// The options that choose files and rules, and the paths, as words for a shell.
-fn arguments(args: &Lint, global: &Global, meta: &Meta) -> String {
-    let mut words: Vec<String> = Vec::new();
-    let mut option = |name: &str, value: Option<String>| {
-        words.extend(value.map(|value| format!("--{name}={value}")));
-    };
-    let path = |path: &PathBuf| meta.path(path);
-    let list = |names: &[String]| (!names.is_empty()).then(|| names.join(","));
-    option("config", global.config.as_ref().map(path));
-    option(
-        "profile",
-        args.profile.map(|profile| profile.as_str().to_owned()),
-    );
-    option("select", list(&args.select));
-    option("ignore", list(&args.ignore));
-    option(
-        "fail-on",
-        args.fail_on.map(|severity| severity.as_str().to_owned()),
-    );
-    option("baseline", args.baseline.as_ref().map(path));
-    option("changed", args.changed.clone());
-    option("stdin-filename", args.stdin_filename.as_ref().map(path));
-    option("limit", args.page.limit.map(|limit| limit.to_string()));
-    option("output", Some(args.output.to_string()));
-    let flags = [
-        (global.no_config, "--no-config"),
-        (args.no_baseline, "--no-baseline"),
-        (args.staged, "--staged"),
-        (args.force_exclude, "--force-exclude"),
-    ];
-    words.extend(
-        flags
-            .iter()
-            .filter(|(on, _)| *on)
-            .map(|(_, name)| (*name).to_owned()),
-    );
-    let paths = args.paths.iter().map(|named| match path(named) {
-        // A path must not become an option.
-        dashed if dashed.starts_with('-') && dashed != "-" => format!("./{dashed}"),
-        plain => plain,
-    });
-    words.extend(paths);
-    agentproto_text::shell(&words)
 }
 
 /// Keeps only the findings of one page. The verdict and the counts are those of all findings. The
