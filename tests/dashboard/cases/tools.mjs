@@ -252,7 +252,15 @@ export default [
     name: "on a phone a question leaves room for the newest rows and can be folded",
     async run({ assert, host, page: open }) {
       const { id } = await host.session("permission");
-      const { page } = await open(id, { viewport: { width: 390, height: 700 }, hasTouch: true, isMobile: true });
+      const { page } = await open("", { viewport: { width: 390, height: 700 }, hasTouch: true, isMobile: true });
+      // A question with a long text and a long tool call.
+      const long = question => ({ ...question, message: "Really? ".repeat(100), tool: { name: "Edit", input: { text: Array(100).fill("line") } } });
+      await page.route(url => url.pathname === `/sessions/${id}`, async route => {
+        const answer = await route.fetch();
+        const json = await answer.json();
+        await route.fulfill({ response: answer, json: { ...json, pendingPermissions: json.pendingPermissions?.map(long) } });
+      });
+      await page.locator(`.row[data-id=${id}]`).tap();
       await host.ask("POST", `/sessions/${id}/prompt`, { prompt: "go" });
       await page.locator(OPEN).waitFor();
       const height = selector => page.locator(selector).evaluate(node => node.getBoundingClientRect().height);
