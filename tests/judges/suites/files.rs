@@ -392,8 +392,8 @@ fn mistakes_are_reported_with_line_and_column() {
         (
             "      - alive: {}",
             "      - alive: {",
-            (11, 1),
-            "not valid YAML",
+            (10, 16),
+            "this bracket is never closed",
         ),
     ];
     for (old, new, place, message) in cases {
