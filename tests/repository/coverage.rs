@@ -33,9 +33,8 @@ fn every_requirement_on_sessions_is_checked() {
             open.push(requirement.id);
         }
     }
-    // The first applies to clients that start sessions, which ours do not. The second only permits
-    // a host to omit routes.
-    assert_eq!(open, ["A46-WS-09", "A46-COMPAT-02"]);
+    // It only permits a host to omit routes.
+    assert_eq!(open, ["A46-COMPAT-02"]);
 }
 
 /// Every requirement on agents is checked, or the register says why not.
