@@ -251,7 +251,10 @@ impl Daemon {
         println!(
             "     turn of another session, p50: idle {idle:.2} ms, during the flood {busy:.2} ms"
         );
-        client.post(&format!("/sessions/{id}/kill"), &json!({}));
+        let stored = self.stored_bytes() as f64 / (hundreds * 100e6);
+        // The daemon is stopped right after this.
+        let (status, _) = client.delete(&format!("/sessions/{id}"));
+        assert_eq!(status, 200);
         vec![
             at_most("CPU seconds per 100 MB of output", seconds / hundreds, 4.0),
             at_most(
@@ -259,7 +262,19 @@ impl Daemon {
                 busy / idle,
                 3.0,
             ),
+            at_most("stored bytes / bytes of output", stored, 1.5),
         ]
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        let files = std::fs::read_dir(&self.home).expect("readable").flatten();
+        let history = files.filter(|file| {
+            let name = file.file_name();
+            name.to_string_lossy().starts_with("sessions.")
+        });
+        history
+            .map(|file| file.metadata().map_or(0, |data| data.len()))
+            .sum()
     }
 
     fn session(&self) -> Ours {

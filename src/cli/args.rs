@@ -143,8 +143,8 @@ pub struct Lint {
     /// Files or directories; `-` reads stdin [default: the current directory]
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// Choose the rules: default (all), spec (only those that a spec states), reference (all, but
-    /// fields that only the reference implementation accepts give a warning, not an error)
+    /// Choose the rules: default (all), spec (only those that a spec states), reference
+    /// (all; a field that only the reference implementation accepts is a warning, not an error)
     #[arg(long, value_name = "PROFILE", value_parser = values(Profile::ALL))]
     pub profile: Option<Profile>,
     /// Output format

@@ -63,7 +63,7 @@ pub struct AoiLint {
     /// Write the report in every format to DIR
     #[arg(long, value_name = "DIR")]
     pub report_dir: Option<PathBuf>,
-    /// Run only these checks: numbers, or `advisory` (comma-separated)
+    /// Run only these checks (comma-separated): 1 to 13, or `advisory` for the rules outside of them
     #[arg(
         long,
         value_name = "N",

@@ -88,7 +88,8 @@ pub struct Certify {
     /// Path of the host's MCP server
     #[arg(long, value_name = "PATH", default_value = "/mcp", help_heading = HOST_OPTIONS)]
     pub mcp: String,
-    /// Use the host's MCP server over stdio instead, which COMMAND starts, such as "agentproto mcp"
+    /// Start the host's MCP server with COMMAND, such as "agentproto mcp", and use it over stdio
+    /// instead of the path of --mcp
     #[arg(long, value_name = "COMMAND", help_heading = HOST_OPTIONS)]
     pub mcp_command: Option<String>,
     /// Read prompts from FILE (YAML), each of which makes the agent do one thing, such as call a
@@ -145,7 +146,8 @@ pub struct Certify {
     /// Exit with code 0 if all failures are already in this earlier report (JSON)
     #[arg(long, value_name = "FILE")]
     pub baseline: Option<PathBuf>,
-    /// Self-test: run the suites against mock agents with known defects and conforming variants
+    /// Self-test: run the suites against mock agents with one known defect each (*mutants*) and
+    /// conforming ones (*variants*)
     #[arg(long, conflicts_with_all = ["target", "mock", "command", "suites", "baseline", "shard"])]
     pub selftest: bool,
     /// With --selftest: run each mutant first with the cases that should find its defect, and each

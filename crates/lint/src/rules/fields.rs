@@ -82,6 +82,18 @@ pub struct Deviation {
     pub effect: &'static str,
 }
 
+impl Deviation {
+    /// What to do about the field.
+    fn remedy(&self) -> &'static str {
+        match self.keys {
+            ["env"] => {
+                "remove it; declare secrets in SECRETS.md, list their variables under `auth.state.env`, and replace a secret that is written here"
+            }
+            _ => "remove it, or lint with profile `reference`, where it is a warning",
+        }
+    }
+}
+
 static DEVIATIONS: &[Deviation] = &[
     Deviation {
         keys: &["print"],
@@ -230,7 +242,8 @@ fn report_drift<'d>(ctx: &RuleContext<'d>, v: &SchemaViolation<'d>) -> bool {
         return false;
     }
     ctx.report(draft(ctx, v).help(format!(
-        "remove it, or lint with profile `reference`, where it is a warning. Only the reference implementation supports it: it {}",
+        "{}. Only the reference implementation supports it: it {}",
+        drift.remedy(),
         drift.effect
     )));
     true

@@ -45,8 +45,8 @@ struct Cause {
 const CAUSES: &[Cause] = &[
     Cause {
         pattern: "mapping values are not allowed",
-        what: "`: ` is not allowed here, or the line above has no colon",
-        help: "quote a value that contains `: `, and indent the line like its neighbors",
+        what: "`: ` is not allowed here: the value contains it, the line is indented too far, or the line above has no colon",
+        help: "put a value that contains `: ` in quotes, or indent the line like the line above",
     },
     Cause {
         pattern: "trailing content after double-quoted scalar",

@@ -257,7 +257,7 @@ async fn run_with_signals(
     }
     if strategy == Strategy::PinnedSession {
         // The manifest or the operator selected it.
-        let what = "the selected continuation `pinned-session` needs a process that stays alive, \
+        let what = "the continuation `pinned-session` (from the manifest or the operator) needs a process that stays alive, \
                     but `run` ends it after this prompt: start `agentproto serve`, then add \
                     `--conversation ID` to continue later";
         let code = "continuation_not_applied".to_owned();

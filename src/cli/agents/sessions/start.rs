@@ -48,7 +48,8 @@ pub struct Start {
     /// Use this model, one of `models.allowed` if the manifest has that list
     #[arg(long, value_name = "ID")]
     pub model: Option<String>,
-    /// How to answer permission requests of the agent [default: the daemon's]
+    /// Who answers permission requests: clients (ask), or the daemon, which allows or denies all
+    /// [default: ask]
     #[arg(long, value_name = "POLICY", value_parser = values(Decision::ALL))]
     pub permissions: Option<Decision>,
     /// First prompt; `-` reads stdin

@@ -107,6 +107,9 @@ async fn version(session: &LintSession) {
     );
 }
 
+/// Why there is no sample.
+const NO_SAMPLE: &str = "no command that is marked `read_only: true` in the probe file succeeded";
+
 /// The first read-only command that terminates and succeeds.
 async fn sample(session: &LintSession) -> Option<(&ProbeCommand, Vec<String>, RunOptions)> {
     for command in session.commands() {
@@ -140,7 +143,7 @@ pub(super) static NO_COLOR: Rule = Rule {
 async fn no_color(session: &LintSession) {
     let reporter = session.reporter(TOOL);
     let Some((command, mut words, how)) = sample(session).await else {
-        return reporter.not_verified(&NO_COLOR, "no read-only command succeeds");
+        return reporter.not_verified(&NO_COLOR, NO_SAMPLE);
     };
     words.push("--no-color".to_owned());
     let run = session.run(&command.name, "--no-color", &words, how).await;
@@ -178,14 +181,14 @@ async fn machine_flag(session: &LintSession) {
     if pairs || joined {
         return match sample(session).await {
             Some(_) => reporter.pass(&MACHINE_FLAG, "a run with the flag prints an AOI stream"),
-            None => reporter.not_verified(&MACHINE_FLAG, "no read-only command succeeds"),
+            None => reporter.not_verified(&MACHINE_FLAG, NO_SAMPLE),
         };
     }
     if args.is_empty() {
         return reporter.not_applicable(&MACHINE_FLAG, "machine mode is the only mode");
     }
     let Some((command, words, how)) = sample(session).await else {
-        return reporter.not_verified(&MACHINE_FLAG, "no read-only command succeeds");
+        return reporter.not_verified(&MACHINE_FLAG, NO_SAMPLE);
     };
     let mut last = None;
     for flag in ["--output", "--format"] {

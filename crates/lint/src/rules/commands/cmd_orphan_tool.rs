@@ -50,8 +50,17 @@ pub(super) fn check_orphans<'d>(ctx: &RuleContext<'d>, commands: &'d Entry) {
             .ok()
             .map(|doc| leading_words(&doc))
             .unwrap_or_default();
+        let is_taken = {
+            let path: Vec<&str> = words.iter().map(String::as_str).collect();
+            commands.value.at(&path).is_some()
+        };
         ctx.report(if words.is_empty() {
             report.help("add a subcommand for it, or remove the tool")
+        } else if is_taken {
+            let shown = words.join(" ");
+            report.help(format!(
+                "correct the path of the subcommand `{shown}`, or list the tool under another name"
+            ))
         } else {
             let shown = words.join(" ");
             report
