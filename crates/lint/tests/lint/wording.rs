@@ -76,7 +76,7 @@ fn causes_of_syntax_errors() {
         ("title: \"two\" words", quote),
         (
             "bin\nname: x",
-            "`: ` is not allowed here, or the line above has no colon",
+            "`: ` is not allowed here: the value contains it, the line is indented too far, or the line above has no colon",
         ),
         ("install: {brew:[x]}", "a space is missing after the colon"),
         ("bin:\tx: y", "a tab is used where YAML allows only spaces"),
