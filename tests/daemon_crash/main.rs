@@ -8,7 +8,7 @@ mod served;
 
 mod mixed;
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Lines, Write};
 use std::net::TcpStream;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,43 +26,45 @@ fn number(name: &str, usual: u64) -> u64 {
         .unwrap_or(usual)
 }
 
+/// Sends a prompt, and returns the status. `None` if the host is gone.
+fn prompt(address: &str, bearer: &str, id: &str, text: &str) -> Option<u16> {
+    let body = json!({ "prompt": text }).to_string();
+    let mut stream = TcpStream::connect(address).ok()?;
+    write!(
+        stream,
+        "POST /sessions/{id}/prompt HTTP/1.1\r\nHost: {address}\r\n{bearer}Connection: close\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .ok()?;
+    let mut status = String::new();
+    BufReader::new(stream).read_line(&mut status).ok()?;
+    status.split(' ').nth(1)?.parse().ok()
+}
+
+/// The lines of a stream. The head of the response has arrived, so no later event is missed.
+fn follow(address: &str, bearer: &str, id: &str) -> Option<Lines<BufReader<TcpStream>>> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    write!(
+        stream,
+        "GET /sessions/{id}/stream?from=now HTTP/1.1\r\nHost: {address}\r\n{bearer}\r\n"
+    )
+    .ok()?;
+    let mut lines = BufReader::new(stream).lines();
+    lines.next()?.ok()?;
+    Some(lines)
+}
+
 /// Prompts until the host is gone. Returns the number of turns it saw end.
 fn talk(address: &str, bearer: &str, id: &str, all_run: &Barrier, finished: &AtomicUsize) -> usize {
-    let post = |prompt: &str| -> Option<u16> {
-        let body = json!({ "prompt": prompt }).to_string();
-        let mut stream = TcpStream::connect(address).ok()?;
-        write!(
-            stream,
-            "POST /sessions/{id}/prompt HTTP/1.1\r\nHost: {address}\r\n{bearer}Connection: close\r\n\
-             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-            body.len()
-        )
-        .ok()?;
-        let mut status = String::new();
-        BufReader::new(stream).read_line(&mut status).ok()?;
-        status.split(' ').nth(1)?.parse().ok()
-    };
-    let open = || {
-        let mut stream = TcpStream::connect(address).ok()?;
-        write!(
-            stream,
-            "GET /sessions/{id}/stream?from=now HTTP/1.1\r\nHost: {address}\r\n{bearer}\r\n"
-        )
-        .ok()?;
-        Some(BufReader::new(stream).lines())
-    };
-    let mut lines = open();
-    // The response head has arrived, so no later event is missed.
-    let is_open = lines
-        .as_mut()
-        .is_some_and(|lines| lines.next().is_some_and(|l| l.is_ok()));
+    let lines = follow(address, bearer, id);
     all_run.wait();
-    let Some(mut lines) = lines.filter(|_| is_open) else {
+    let Some(mut lines) = lines else {
         return 0;
     };
     let mut ended = 0;
     loop {
-        if post(&format!("turn {ended}")) != Some(200) {
+        if prompt(address, bearer, id, &format!("turn {ended}")) != Some(200) {
             return ended;
         }
         loop {

@@ -5,8 +5,7 @@
 //! provides both.
 
 use std::fs::OpenOptions;
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpStream;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,6 +15,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::served::{Served, command, eventually, processes_of, work};
+use super::{follow, prompt};
 
 const SESSIONS: usize = 20;
 /// Size of the disk, in bytes. The audit log, which is never cut, grows by about 200 kB per round.
@@ -135,22 +135,6 @@ impl Drop for World {
     }
 }
 
-/// Sends a prompt. `None` if the daemon is gone.
-fn prompt(address: &str, bearer: &str, id: &str, text: &str) -> Option<u16> {
-    let body = json!({ "prompt": text }).to_string();
-    let mut stream = TcpStream::connect(address).ok()?;
-    write!(
-        stream,
-        "POST /sessions/{id}/prompt HTTP/1.1\r\nHost: {address}\r\n{bearer}Connection: close\r\n\
-         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    )
-    .ok()?;
-    let mut status = String::new();
-    BufReader::new(stream).read_line(&mut status).ok()?;
-    status.split(' ').nth(1)?.parse().ok()
-}
-
 /// Prompts until the daemon is gone.
 fn talk(
     address: &str,
@@ -161,14 +145,7 @@ fn talk(
 ) -> Vec<Turn> {
     let (mut texts, mut marks) = (Vec::new(), Vec::new());
     let mut run = || -> Option<()> {
-        let mut stream = TcpStream::connect(address).ok()?;
-        write!(
-            stream,
-            "GET /sessions/{id}/stream?from=now HTTP/1.1\r\nHost: {address}\r\n{bearer}\r\n"
-        )
-        .ok()?;
-        let mut lines = BufReader::new(stream).lines();
-        lines.next()?.ok()?;
+        let mut lines = follow(address, bearer, id)?;
         loop {
             let text = format!("turn {}: {}", texts.len(), noise(texts.len()));
             loop {
