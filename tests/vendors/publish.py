@@ -22,7 +22,7 @@ KEPT = ["report.json", "report.html", "report.md", "badge.svg"]
 def places(options):
     """The replacements in order: (pattern, replacement)."""
     vendors = sorted({options.vendors, os.path.realpath(options.vendors)})
-    known = [(re.escape(options.place) + r"(?:/agentproto-certify-\d+-\d+)?", "/run")]
+    known = [(re.escape(options.place) + r"(?:/agentproto-certify-\w+)?", "/run")]
     known += [(re.escape(name), "/vendors") for name in vendors]
     known.append((re.escape(options.agentproto), "agentproto"))
     # Long evidence is truncated, possibly in the middle of a path.
@@ -30,7 +30,7 @@ def places(options):
         cut = [re.escape(name[:length]) for length in range(len(name) - 1, 4, -1)]
         known.append((f"(?:{'|'.join(cut)})(?= ?…|\\.\\.\\.|\\\\?$)", "/"))
         rest = [re.escape(name[start:]) for start in range(1, len(name))]
-        case = r"(?:/agentproto-certify-\d+-\d+)?"
+        case = r"(?:/agentproto-certify-\w+)?"
         known.append((f"(?<=characters\\]… )(?:{'|'.join(rest)}){case}(?=/)", ""))
     known.append((re.escape(os.path.expanduser("~")) + r"(?=/)", "/home/user"))
     if len(socket.gethostname()) > 3:
