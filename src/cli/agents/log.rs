@@ -4,10 +4,12 @@ use std::fmt;
 
 use clap::ValueEnum;
 use tracing::{Event, Level, Subscriber};
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogLevel {
@@ -32,13 +34,24 @@ impl From<LogLevel> for LevelFilter {
     }
 }
 
-/// Starts printing log messages.
+/// Starts printing log messages. Warnings of other libraries repeat what our own messages say, in
+/// the words of programmers, so they are only printed with `debug` and `trace`.
 pub fn start(level: LogLevel) {
-    let started = tracing_subscriber::fmt()
-        .with_max_level(LevelFilter::from(level))
+    let level = LevelFilter::from(level);
+    let of_libraries = match level >= LevelFilter::DEBUG {
+        true => level,
+        false => level.min(LevelFilter::ERROR),
+    };
+    let targets = Targets::new()
+        .with_target("agentproto", level)
+        .with_default(of_libraries);
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(false)
-        .event_format(Line)
+        .event_format(Line);
+    let started = tracing_subscriber::registry()
+        .with(targets)
+        .with(lines)
         .try_init();
     // A second call in one process (tests) keeps the first subscriber.
     let _ = started;
