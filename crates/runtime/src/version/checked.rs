@@ -81,3 +81,41 @@ pub fn remember(manifest: &Arc<Document>, bin: &Path, file: FileIdentity, versio
         at: Instant::now(),
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_changed_program_or_manifest_is_checked_again() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let bin = dir.path().join("tool");
+        std::fs::write(&bin, "one").expect("written");
+        let manifest = |text: &str| Arc::new(Document::parse("AGENT-CLI.md", text.to_owned()));
+        let first = manifest("---\nversion: 1\n---\n");
+        assert!(find(&first, &bin).is_none());
+        let file = FileIdentity::read(&bin).expect("a file");
+        let version = Version::parse("1.2.3").expect("a version");
+        remember(&first, &bin, file, &version);
+        let same = manifest("---\nversion: 1\n---\n");
+        assert_eq!(
+            find(&same, &bin).map(|found| found.to_string()).as_deref(),
+            Some("1.2.3")
+        );
+        assert!(find(&manifest("---\nversion: 2\n---\n"), &bin).is_none());
+        // The same size and the same modification time.
+        let modified = bin
+            .metadata()
+            .and_then(|data| data.modified())
+            .expect("a time");
+        std::fs::write(&bin, "two").expect("written");
+        let file = std::fs::File::options()
+            .write(true)
+            .open(&bin)
+            .expect("opened");
+        file.set_modified(modified).expect("set");
+        assert!(find(&first, &bin).is_none());
+        std::fs::remove_file(&bin).expect("removed");
+        assert!(find(&first, &bin).is_none());
+    }
+}
