@@ -83,7 +83,9 @@ fn an_empty_selection_is_an_error() {
 /// Requirements that a mutant's defect breaks besides its own. A failure of any other requirement
 /// is a false failure. For ACP, tests/judges/harness_monitors checks this with fixed scripts,
 /// because the set of other cases that run here varies.
-const SIDE_EFFECTS: [(&str, &[&str]); 16] = [
+const SIDE_EFFECTS: [(&str, &[&str]); 17] = [
+    // A message in several lines is not a response.
+    ("se-stdio-split", &["SES-07"]),
     // The manifest and its ACP.md declare the same capability.
     ("lc-not-multimodal", &["A44-CONF-05"]),
     ("lc-not-resumable", &["A44-CONF-05"]),
