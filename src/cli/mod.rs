@@ -109,8 +109,6 @@ fn io_failure(error: io::Error) -> Failure {
 
 /// Runs the command line, and returns the exit code of the process.
 pub fn main() -> u8 {
-    #[cfg(agents)]
-    agents::disable_huge_pages();
     let parsed = Cli::command().try_get_matches();
     let parsed = parsed.and_then(|matches| {
         let cli = Cli::from_arg_matches(&matches)?;
@@ -123,7 +121,10 @@ pub fn main() -> u8 {
         Err(error) => return machine::usage_error(&error),
     };
     #[cfg(agents)]
-    agents::log::start(cli.global.log);
+    {
+        crate::set_huge_pages(matches!(cli.command, Command::Lint(_)));
+        agents::log::start(cli.global.log);
+    }
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
     let secrets = Secrets::of(words.iter().map(|word| word.to_string_lossy()));
     let out = BufWriter::new(io::stdout().lock());

@@ -17,6 +17,7 @@ use crate::auth;
 use crate::bundle::Bundle;
 use crate::capabilities;
 use crate::choices::{self, Choices, ResolvedChoices, Strategy};
+use crate::command::Launch;
 use crate::context::{Context, Sandboxing};
 use crate::error::{Code, Error};
 use crate::install;
@@ -199,7 +200,7 @@ impl Agent {
     /// Resumes the session if an id is given, and starts a new one otherwise.
     pub async fn start_or_resume(&self, resume: Option<&str>) -> Result<Session, Error> {
         let ready = self.prepare().await?;
-        self.start_prepared(&ready, resume, std::future::pending())
+        self.start_prepared(ready, resume, std::future::pending())
             .await
     }
 
@@ -229,21 +230,23 @@ impl Agent {
         self.ready().await
     }
 
-    /// Checks whether the sandbox can be enforced, before anything starts. A proprietary adapter
-    /// runs in another program, which checks this itself.
-    pub fn check_sandbox(&self, prepared: &PreparedAgent) -> Result<(), Error> {
+    /// Checks whether the sandbox can be enforced, before anything starts. `start_prepared` uses the
+    /// sandbox that was checked. A proprietary adapter runs in another program, which checks this
+    /// itself.
+    pub fn check_sandbox(&self, prepared: &mut PreparedAgent) -> Result<(), Error> {
         if self.protocol == Protocol::Proprietary {
             return Ok(());
         }
         let spec = self.spec_of(prepared);
-        self.context.prepare(&spec.argv, &spec.env).map(drop)
+        prepared.launch = Some(self.context.prepare(&spec.argv, &spec.env)?);
+        Ok(())
     }
 
     /// The second half of `start`. If it is canceled, the agent is stopped like after a session, and
     /// the error is `session_closed`.
     pub async fn start_prepared(
         &self,
-        prepared: &PreparedAgent,
+        prepared: PreparedAgent,
         resume: Option<&str>,
         canceled: impl Future<Output = ()>,
     ) -> Result<Session, Error> {
@@ -342,6 +345,7 @@ impl Agent {
         Ok(PreparedAgent {
             bin: installed.bin.clone(),
             env,
+            launch: None,
         })
     }
 
@@ -357,11 +361,12 @@ impl Agent {
     fn arm(
         &self,
         context: &Arc<Context>,
-        prepared: &PreparedAgent,
+        prepared: PreparedAgent,
         broker: &PermissionBroker,
     ) -> Result<Box<dyn Arm>, Error> {
         let context = Arc::clone(context);
-        let spec = self.spec_of(prepared);
+        let spec = self.spec_of(&prepared);
+        let launch = prepared.launch;
         match self.protocol {
             Protocol::Acp => {
                 let choices = WireChoices {
@@ -370,11 +375,13 @@ impl Agent {
                     model: self.choices.wire_model.clone(),
                     mcp_servers: self.options.mcp_servers.clone(),
                 };
-                Ok(Box::new(Acp::new(context, spec, broker.clone(), choices)))
+                let acp = Acp::new(context, spec, broker.clone(), choices);
+                Ok(Box::new(acp.with_launch(launch)))
             }
             Protocol::Mcp => {
                 let turn = mcp::McpTurnConfig::from_manifest(&context.bundle)?;
-                Ok(Box::new(Mcp::new(context, spec, broker.clone(), turn)))
+                let mcp = Mcp::new(context, spec, broker.clone(), turn);
+                Ok(Box::new(mcp.with_launch(launch)))
             }
             Protocol::Proprietary => proprietary(context, spec, broker.clone()),
         }
@@ -446,6 +453,8 @@ impl Agent {
 pub struct PreparedAgent {
     bin: PathBuf,
     env: Vec<(OsString, OsString)>,
+    /// The agent in its sandbox, once `check_sandbox` has prepared it.
+    launch: Option<Launch>,
 }
 
 /// The servers of the manifest and of the caller. The caller's server replaces one of the manifest

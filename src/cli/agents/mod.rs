@@ -171,18 +171,6 @@ impl From<Error> for Failure {
     }
 }
 
-/// Turns off huge pages for host commands, because with many small allocations they would take a
-/// multiple of the memory that is used. Called before anything is allocated. The helper turns them
-/// on again, so that agents run with the machine's own setting.
-pub fn disable_huge_pages() {
-    let hosts = ["serve", "mcp"];
-    let first = std::env::args_os().nth(1);
-    if first.is_some_and(|first| hosts.iter().any(|host| first == *host)) {
-        // SAFETY: only sets a flag of this process.
-        unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
-    }
-}
-
 /// Runs the command, or returns the result of an earlier run with the same key.
 pub fn run_once<W: Write>(
     command: &Command,

@@ -138,8 +138,8 @@ impl Registry {
             }
             None => None,
         };
-        let prepared = agent.prepare().await?;
-        agent.check_sandbox(&prepared)?;
+        let mut prepared = agent.prepare().await?;
+        agent.check_sandbox(&mut prepared)?;
         // From here on the session exists, even if it fails.
         if let Some(prompt) = request.prompt {
             entry.queue_first_prompt(pins::first_prompt(&request.history, prompt));
@@ -428,7 +428,7 @@ async fn start(
     let killed = async move { _ = killed.wait_for(Option::is_some).await };
     let starting = Box::pin(async move {
         let resumed = resumed.as_deref();
-        agent.start_prepared(&prepared, resumed, killed).await
+        agent.start_prepared(prepared, resumed, killed).await
     });
     let session = match starting.await {
         Ok(session) => Arc::new(session),

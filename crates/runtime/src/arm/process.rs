@@ -10,11 +10,11 @@ use tokio::sync::Mutex;
 
 use super::LaunchSpec;
 use crate::auth;
-use crate::command::Started;
+use crate::command::{Launch, Started};
 use crate::context::Context;
 use crate::error::{Code, Error, stderr_block};
 use crate::observe::Observer;
-use agentproto_sandbox::spawn::{Bounds, Exit, OutputCallback, OutputLines, SpawnOptions};
+use agentproto_sandbox::spawn::{Exit, OutputCallback, OutputLines, SpawnOptions};
 use agentproto_sandbox::{Policy, diagnose};
 
 /// Maximum number of bytes of stderr in an error.
@@ -51,18 +51,20 @@ pub struct Wire {
 }
 
 impl Process {
-    /// Starts the agent under its policy. `limits.timeout_ms` applies to commands that it runs, not
-    /// to its session.
+    /// Starts the agent under its policy, or the process that was already prepared from the spec.
+    /// `limits.timeout_ms` applies to commands that it runs, not to its session.
     pub async fn start(
         context: Arc<Context>,
         spec: &LaunchSpec,
-        bounds: Bounds,
+        prepared: Option<Launch>,
     ) -> Result<Spawned, Error> {
-        let mut launch = context.prepare(&spec.argv, &spec.env)?;
+        let mut launch = match prepared {
+            Some(launch) => launch,
+            None => context.prepare(&spec.argv, &spec.env)?,
+        };
         launch.without_timeout();
         let (policy, cwd) = (launch.policy.take().map(Arc::new), launch.cwd.clone());
         let options = SpawnOptions {
-            bounds,
             stderr: listener(Arc::clone(&context.observer)),
             ..SpawnOptions::default()
         };

@@ -34,12 +34,13 @@ use super::permissions::PermissionBroker;
 use super::process::{Process, Spawned};
 use super::slot::Cancel;
 use super::{Arm, ArmFuture, EXIT_GRACE, EventSink, LaunchSpec, Negotiated, OpenRequest};
+use crate::command::Launch;
 use crate::context::Context;
 use crate::error::{Code, Error, stderr_block};
 use crate::event::StopReason;
 use crate::mcp_servers::McpServer;
 use crate::models::ModelChoice;
-use agentproto_sandbox::spawn::{Bounds, Exit};
+use agentproto_sandbox::spawn::Exit;
 
 /// Time limit for closing a session, which is optional: the process is ended anyway.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -57,6 +58,8 @@ pub struct WireChoices {
 pub struct Acp {
     context: Arc<Context>,
     spec: LaunchSpec,
+    /// The process to start, if it was already prepared.
+    launch: Mutex<Option<Launch>>,
     broker: PermissionBroker,
     choices: WireChoices,
     connection: Mutex<Option<Arc<Connection>>>,
@@ -72,10 +75,17 @@ impl Acp {
         Acp {
             context,
             spec,
+            launch: Mutex::new(None),
             broker,
             choices,
             connection: Mutex::new(None),
         }
+    }
+
+    /// Starts this process first, which was prepared from the same spec.
+    pub fn with_launch(mut self, launch: Option<Launch>) -> Self {
+        self.launch = Mutex::new(launch);
+        self
     }
 
     fn connection(&self) -> Result<Arc<Connection>, Error> {
@@ -84,12 +94,13 @@ impl Acp {
     }
 
     async fn connect(&self) -> Result<Arc<Connection>, Error> {
+        let prepared = self.launch.lock().take();
         let Spawned {
             process,
             wire,
             cwd,
             policy,
-        } = Process::start(Arc::clone(&self.context), &self.spec, Bounds::default()).await?;
+        } = Process::start(Arc::clone(&self.context), &self.spec, prepared).await?;
         let shared = Shared::new(
             Arc::clone(&self.context.observer),
             self.context.masks.clone(),

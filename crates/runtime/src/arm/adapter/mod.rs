@@ -24,7 +24,7 @@ use crate::context::Context;
 use crate::error::{Code, Error};
 use crate::event::StopReason;
 use agentproto_manifest as manifest;
-use agentproto_sandbox::spawn::{Bounds, Exit};
+use agentproto_sandbox::spawn::Exit;
 use line::AdapterCommand;
 use reader::Shared;
 
@@ -77,8 +77,7 @@ impl Executable {
     }
 
     async fn start(&self) -> Result<(), Error> {
-        let spawned =
-            Process::start(Arc::clone(&self.context), &self.program, Bounds::default()).await?;
+        let spawned = Process::start(Arc::clone(&self.context), &self.program, None).await?;
         let Spawned {
             process, wire, cwd, ..
         } = spawned;

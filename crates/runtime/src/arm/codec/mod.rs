@@ -26,7 +26,7 @@ use crate::context::Context;
 use crate::error::{Code, Error};
 use crate::event::{StopReason, StreamEvent};
 use crate::usage::UsageReport;
-use agentproto_sandbox::spawn::{Bounds, Exit, OutputLines, Piece};
+use agentproto_sandbox::spawn::{Exit, OutputLines, Piece};
 
 /// Time for a program to store its session after its last line.
 const AFTER_RESULT: Duration = Duration::from_secs(2);
@@ -180,7 +180,7 @@ impl CodecArm {
             return Attempt::Ended(Ok(StopReason::Cancelled));
         }
         let command = self.command();
-        let spawned = Process::start(Arc::clone(&self.context), &command, Bounds::default());
+        let spawned = Process::start(Arc::clone(&self.context), &command, None);
         let Spawned { process, wire, .. } = match spawned.await {
             Ok(spawned) => spawned,
             Err(error) => return Attempt::Ended(Err(error)),

@@ -25,11 +25,12 @@ use super::permissions::PermissionBroker;
 use super::process::{Process, Spawned};
 use super::slot::{Cancel, CurrentTurn, End};
 use super::{Arm, ArmFuture, EventSink, LaunchSpec, Negotiated, OpenRequest, redact_error};
+use crate::command::Launch;
 use crate::context::Context;
 use crate::error::{Code, Error};
 use crate::event::{StopReason, StreamEvent};
 use crate::usage::UsageReport;
-use agentproto_sandbox::spawn::{Bounds, Exit};
+use agentproto_sandbox::spawn::Exit;
 use elicit::Handler;
 use transport::{PipeTransport, Shared};
 pub use turn::{Calls, McpTurnConfig};
@@ -41,6 +42,8 @@ const MAX_PAGES: usize = 64;
 pub struct Mcp {
     context: Arc<Context>,
     spec: LaunchSpec,
+    /// The process to start, if it was already prepared.
+    launch: Mutex<Option<Launch>>,
     broker: PermissionBroker,
     turn: McpTurnConfig,
     shared: Arc<Shared>,
@@ -72,6 +75,7 @@ impl Mcp {
         Mcp {
             context,
             spec,
+            launch: Mutex::new(None),
             broker,
             turn,
             shared: Arc::new(shared),
@@ -84,9 +88,16 @@ impl Mcp {
         }
     }
 
+    /// Starts this process first, which was prepared from the same spec.
+    pub fn with_launch(mut self, launch: Option<Launch>) -> Self {
+        self.launch = Mutex::new(launch);
+        self
+    }
+
     async fn connect(&self) -> Result<Negotiated, Error> {
+        let prepared = self.launch.lock().take();
         let Spawned { process, wire, .. } =
-            Process::start(Arc::clone(&self.context), &self.spec, Bounds::default()).await?;
+            Process::start(Arc::clone(&self.context), &self.spec, prepared).await?;
         let input = Input::new(wire.stdin);
         let transport = PipeTransport::new(Arc::clone(&self.shared), input.clone(), wire.stdout);
         let started = self.started.get_or_init(|| Started { process, input });
