@@ -1,7 +1,7 @@
 //! Sets `cfg(agents)` if the commands that run agents are part of this build.
 //!
-//! It also links debug builds without PIE. The tests start a debug build tens of thousands of
-//! times, and without relocations a start has half as many page faults.
+//! It also links the binary without PIE, as Go does by default: 80,000 relocations take longer than
+//! linting one file. The heap, the stack and the libraries still have random addresses.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -11,7 +11,7 @@ fn main() {
     if is_linux && std::env::var_os("CARGO_FEATURE_FULL").is_some() {
         println!("cargo::rustc-cfg=agents");
     }
-    if is("PROFILE", "debug") && is_linux && is("CARGO_CFG_TARGET_ENV", "gnu") {
+    if is_linux && is("CARGO_CFG_TARGET_ENV", "gnu") {
         println!("cargo::rustc-link-arg-bins=-no-pie");
     }
 }

@@ -1,7 +1,8 @@
 //! Measures the daemon, as ratios within one run: the start of a session and the round trip of a
 //! prompt over HTTP and SSE compared with another server and with the agent's own pipes, many
-//! sessions, many readers, a flood of output, and an idle daemon. `cargo bench --bench daemon` needs npm, and installs the other server in
-//! `target/bench-peer`. `-- --no-peer` skips it.
+//! sessions, many readers, a flood of output, and an idle daemon. `cargo bench --bench daemon` needs
+//! npm, and installs the other server in `target/bench-peer`. `-- --no-peer` skips it. `-- PART…`
+//! measures only these parts: `turns`, `starts`, `readers`, `flood`, `sessions`.
 
 mod http;
 mod peer;
@@ -27,69 +28,45 @@ const STARTS: usize = 100;
 const FLOODS: usize = 16;
 
 fn main() {
-    let peers = !std::env::args().any(|arg| arg == "--no-peer");
-    let dir = tempfile::tempdir().expect("a directory");
-    let daemon = Daemon::start(dir.path());
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let peers = !args.iter().any(|arg| arg == "--no-peer");
+    let parts: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
+    let runs = |part: &str| parts.is_empty() || parts.iter().any(|name| *name == part);
     let mut within = Vec::new();
-
-    let idle = daemon.idle();
-    within.push(at_most("CPU ticks of an idle daemon in 3 s", idle, 0.0));
-
-    // Alternate the measurements, so that other load affects all of them.
-    let mut direct = stdio::Direct::start(dir.path());
-    let mut ours = daemon.session();
-    let mut peer = peers.then(|| peer::Peer::start(dir.path()));
-    let (mut a, mut b, mut c) = (Vec::new(), Vec::new(), Vec::new());
-    for n in 0..WARM + TURNS {
-        let direct = direct.turn();
-        let ours = ours.turn();
-        let peer = peer.as_mut().map(|peer| peer.turn());
-        if n >= WARM {
-            a.push(direct);
-            b.push(ours);
-            c.extend(peer);
-        }
+    if runs("turns") {
+        let dir = tempfile::tempdir().expect("a directory");
+        let daemon = Daemon::start(dir.path());
+        let idle = daemon.idle();
+        within.push(at_most("CPU ticks of an idle daemon in 3 s", idle, 0.0));
+        let peer = peers.then(|| peer::Peer::start(dir.path()));
+        within.extend(daemon.turns(dir.path(), peer));
     }
-    let p50 = |values: &mut Vec<f64>| percentile(values, 0.5);
-    let (direct, ours) = (p50(&mut a), p50(&mut b));
-    println!("     round trip p50: pipes {direct:.2} ms, ours {ours:.2} ms");
-    within.push(at_most(
-        "additional ms compared with the agent's own pipes, p50",
-        ours - direct,
-        1.0,
-    ));
-    if peers {
-        let peer = p50(&mut c);
-        println!("     round trip p50 of the peer: {peer:.2} ms");
-        within.push(at_most("round trip / peer, p50", ours / peer, 1.0));
+    if runs("starts") && peers {
+        let dir = tempfile::tempdir().expect("a directory");
+        let daemon = Daemon::start(dir.path());
+        within.extend(daemon.starts(&mut peer::Peer::start(dir.path())));
     }
-    if let Some(peer) = &mut peer {
-        within.extend(daemon.starts(peer));
+    if runs("readers") {
+        let dir = tempfile::tempdir().expect("a directory");
+        within.extend(Daemon::start(dir.path()).readers());
     }
-    drop(peer);
-
-    let (lost, gaps) = daemon.readers();
-    within.push(at_most(
-        "items lost by 1000 readers without a gap",
-        lost,
-        0.0,
-    ));
-    println!("     gaps announced: {gaps}");
-    within.extend(daemon.flood());
-    let began = Instant::now();
-    drop(daemon);
-    let stopped = began.elapsed().as_secs_f64();
-    within.push(at_most(
-        "seconds to stop after a gigabyte was deleted",
-        stopped,
-        3.0,
-    ));
-
-    // Use a new daemon, so that its memory does not depend on earlier measurements.
-    let dir = tempfile::tempdir().expect("a directory");
-    let daemon = Daemon::start(dir.path());
-    within.extend(daemon.many_sessions());
-    drop(daemon);
+    if runs("flood") {
+        let dir = tempfile::tempdir().expect("a directory");
+        let daemon = Daemon::start(dir.path());
+        within.extend(daemon.flood());
+        let began = Instant::now();
+        drop(daemon);
+        let stopped = began.elapsed().as_secs_f64();
+        within.push(at_most(
+            "seconds to stop after a gigabyte was deleted",
+            stopped,
+            3.0,
+        ));
+    }
+    if runs("sessions") {
+        let dir = tempfile::tempdir().expect("a directory");
+        within.extend(Daemon::start(dir.path()).many_sessions());
+    }
     if within.contains(&false) {
         std::process::exit(1);
     }
@@ -181,6 +158,42 @@ impl Daemon {
         }
     }
 
+    /// Round trips of a prompt. The measurements alternate, so that other load affects all of them.
+    fn turns(&self, dir: &Path, peer: Option<peer::Peer>) -> Vec<bool> {
+        let mut direct = stdio::Direct::start(dir);
+        let mut ours = self.session();
+        let mut peer = peer.map(|mut peer| {
+            let session = peer.session("bench");
+            let events = peer.events(&session);
+            (peer, session, events)
+        });
+        let (mut a, mut b, mut c) = (Vec::new(), Vec::new(), Vec::new());
+        for n in 0..WARM + TURNS {
+            let direct = direct.turn();
+            let ours = ours.turn();
+            let peer = peer.as_mut();
+            let peer = peer.map(|(peer, session, events)| peer.turn(session, events));
+            if n >= WARM {
+                a.push(direct);
+                b.push(ours);
+                c.extend(peer);
+            }
+        }
+        let (direct, ours) = (percentile(&mut a, 0.5), percentile(&mut b, 0.5));
+        println!("     round trip p50: pipes {direct:.2} ms, ours {ours:.2} ms");
+        let mut within = vec![at_most(
+            "additional ms compared with the agent's own pipes, p50",
+            ours - direct,
+            1.0,
+        )];
+        if peer.is_some() {
+            let peer = percentile(&mut c, 0.5);
+            println!("     round trip p50 of the peer: {peer:.2} ms");
+            within.push(at_most("round trip / peer, p50", ours / peer, 1.0));
+        }
+        within
+    }
+
     /// Starts sessions here and in the peer in turn. Each has one turn, and stays alive.
     fn starts(&self, peer: &mut peer::Peer) -> Vec<bool> {
         let mut client = self.client();
@@ -197,7 +210,11 @@ impl Daemon {
             };
             ours.events.answered();
             let turn = ours.turn();
-            let (peer_time, peer_turn) = peer.start_session(&format!("start-{n}"));
+            let began = Instant::now();
+            let session = peer.session(&format!("start-{n}"));
+            let peer_time = began.elapsed().as_secs_f64() * 1000.0;
+            let mut events = peer.events(&session);
+            let peer_turn = peer.turn(&session, &mut events);
             if n >= WARM / 10 {
                 ready.push(time);
                 turns.push(turn);
@@ -317,8 +334,8 @@ impl Daemon {
         self.ticks() - before
     }
 
-    /// Number of missing items and of reported gaps for 1,000 readers of one session.
-    fn readers(&self) -> (f64, usize) {
+    /// Lets 1,000 readers follow one session.
+    fn readers(&self) -> Vec<bool> {
         let mut ours = self.session();
         let mut readers: Vec<Events> = (0..READERS).map(|_| self.events(&ours.id)).collect();
         // A reader is connected once the server has responded.
@@ -340,7 +357,13 @@ impl Daemon {
             .filter(|c| c.1 == 0)
             .map(|c| most - c.0)
             .sum::<usize>();
-        (lost as f64, counts.iter().map(|c| c.1).sum())
+        let gaps: usize = counts.iter().map(|c| c.1).sum();
+        println!("     gaps announced: {gaps}");
+        vec![at_most(
+            "items lost by 1000 readers without a gap",
+            lost as f64,
+            0.0,
+        )]
     }
 
     /// Measures 500 live sessions.

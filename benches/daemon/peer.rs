@@ -14,10 +14,14 @@ const PACKAGE: &str = "sandbox-agent@0.4.2";
 pub struct Peer {
     child: Child,
     client: Client,
-    events: Events,
-    session: String,
+    address: String,
     next: u64,
     dir: PathBuf,
+}
+
+pub struct PeerSession {
+    id: String,
+    path: String,
 }
 
 impl Peer {
@@ -66,47 +70,47 @@ impl Peer {
             assert!(began.elapsed() < Duration::from_secs(20), "the peer serves");
             std::thread::sleep(Duration::from_millis(20));
         }
-        let mut peer = Peer {
+        Peer {
             child,
             client: Client::new(&address, ""),
-            events: Events::open(&address, "", "/v1/acp/bench"),
-            session: String::new(),
+            address,
             next: 0,
             dir: dir.to_owned(),
-        };
-        peer.initialize("bench");
-        peer.events = Events::open(&address, "", "/v1/acp/bench");
-        peer.events.answered();
-        peer.session = peer.open("bench");
-        peer
+        }
     }
 
-    /// Starts an agent.
-    fn initialize(&mut self, server: &str) {
+    /// Starts an agent, and opens a session and its stream.
+    pub fn session(&mut self, server: &str) -> PeerSession {
+        let path = format!("/v1/acp/{server}");
         let hello = json!({ "protocolVersion": 1, "clientCapabilities": {} });
-        let path = format!("/v1/acp/{server}?agent=mock");
-        self.ask(&path, "initialize", hello);
-    }
-
-    fn open(&mut self, server: &str) -> String {
+        self.ask(&format!("{path}?agent=mock"), "initialize", hello);
         let session = json!({ "cwd": self.dir, "mcpServers": [] });
-        let opened = self.ask(&format!("/v1/acp/{server}"), "session/new", session);
-        let id = opened["result"]["sessionId"].as_str();
-        id.expect("an id").to_owned()
+        let opened = self.ask(&path, "session/new", session);
+        let id = opened["result"]["sessionId"].as_str().expect("an id");
+        PeerSession {
+            id: id.to_owned(),
+            path,
+        }
     }
 
-    /// Time in ms until a new session is ready, and of its first turn.
-    pub fn start_session(&mut self, server: &str) -> (f64, f64) {
-        let began = Instant::now();
-        self.initialize(server);
-        let session = self.open(server);
-        let ready = began.elapsed().as_secs_f64() * 1000.0;
+    /// The stream of a session, once the server has responded.
+    pub fn events(&self, session: &PeerSession) -> Events {
+        let mut events = Events::open(&self.address, "", &session.path);
+        events.answered();
+        events
+    }
+
+    /// Time in ms until the response to the prompt and the last chunk on the stream have arrived.
+    pub fn turn(&mut self, session: &PeerSession, events: &mut Events) -> f64 {
         let began = Instant::now();
         let prompt =
-            json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "hello" }] });
-        let answer = self.ask(&format!("/v1/acp/{server}"), "session/prompt", prompt);
+            json!({ "sessionId": session.id, "prompt": [{ "type": "text", "text": "hello" }] });
+        let answer = self.ask(&session.path, "session/prompt", prompt);
         assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
-        (ready, began.elapsed().as_secs_f64() * 1000.0)
+        for _ in 0..3 {
+            events.until("agent_message_chunk");
+        }
+        began.elapsed().as_secs_f64() * 1000.0
     }
 
     fn ask(&mut self, path: &str, method: &str, params: Value) -> Value {
@@ -118,15 +122,26 @@ impl Peer {
         answer
     }
 
-    /// Time in ms until the response to the prompt and the last chunk on the stream have arrived.
+    /// Time in ms of a turn of the first session.
     pub fn turn(&mut self) -> f64 {
+        let session = std::mem::take(&mut self.session);
+        let Some(mut events) = self.events.take() else {
+            unreachable!("the stream is open between turns")
+        };
+        let time = self.turn_in("/v1/acp/bench", &session, &mut events);
+        (self.session, self.events) = (session, Some(events));
+        time
+    }
+
+    /// Time in ms until the response to the prompt and the last chunk on the stream have arrived.
+    fn turn_in(&mut self, path: &str, session: &str, events: &mut Events) -> f64 {
         let began = Instant::now();
         let prompt =
-            json!({ "sessionId": self.session, "prompt": [{ "type": "text", "text": "hello" }] });
-        let answer = self.ask("/v1/acp/bench", "session/prompt", prompt);
+            json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "hello" }] });
+        let answer = self.ask(path, "session/prompt", prompt);
         assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
         for _ in 0..3 {
-            self.events.until("agent_message_chunk");
+            events.until("agent_message_chunk");
         }
         began.elapsed().as_secs_f64() * 1000.0
     }

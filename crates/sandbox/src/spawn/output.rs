@@ -148,7 +148,11 @@ impl OutputLines {
                 }
                 line.take(buffer.get(..read).unwrap_or_default(), |p| pieces.push(p));
                 to.push(&mut pieces, bounds);
-                grow(&mut buffer, read, 64 << 10);
+                if read == buffer.len() {
+                    // More is waiting. Other sessions come first.
+                    tokio::task::yield_now().await;
+                }
+                grow(&mut buffer, read, FULL_BUFFER);
             }
             line.finish(|p| pieces.push(p));
             to.push(&mut pieces, bounds);
@@ -186,6 +190,10 @@ impl OutputLines {
 
 /// Initial buffer size. Most children write little, and there may be hundreds of them.
 const INITIAL_BUFFER: usize = 2 << 10;
+
+/// Buffer size for a child that writes much. What one read returns takes a fraction of a millisecond
+/// to process, and other sessions wait for it.
+const FULL_BUFFER: usize = 16 << 10;
 
 /// Gives a buffer its full size after it was filled by one read.
 fn grow(buffer: &mut Vec<u8>, read: usize, full: usize) {
