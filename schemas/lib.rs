@@ -64,5 +64,6 @@ pub const OWN: &[(&str, &str)] = &[
     ("model-script", include_str!("model-script.schema.json")),
     ("suite", include_str!("suite.schema.json")),
     ("prompts", include_str!("prompts.schema.json")),
+    ("recipe", include_str!("recipe.schema.json")),
     ("transcript", include_str!("transcript.schema.json")),
 ];

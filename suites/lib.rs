@@ -34,6 +34,31 @@ pub const SUITES: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// Name and YAML text of every recipe of a known agent, sorted by name.
+pub const RECIPES: &[(&str, &str)] = &[
+    (
+        "claude-agent-acp",
+        include_str!("recipes/claude-agent-acp.yaml"),
+    ),
+    ("codex-acp", include_str!("recipes/codex-acp.yaml")),
+    ("fast-agent", include_str!("recipes/fast-agent.yaml")),
+    (
+        "fast-agent-model",
+        include_str!("recipes/fast-agent-model.yaml"),
+    ),
+    ("gemini-cli", include_str!("recipes/gemini-cli.yaml")),
+    ("opencode", include_str!("recipes/opencode.yaml")),
+    ("python-echo", include_str!("recipes/python-echo.yaml")),
+    (
+        "python-example",
+        include_str!("recipes/python-example.yaml"),
+    ),
+    (
+        "typescript-sdk",
+        include_str!("recipes/typescript-sdk.yaml"),
+    ),
+];
+
 /// The requirements of all specs with their stable ids, as tab-separated values.
 const REGISTER: &str = include_str!("register.tsv");
 

@@ -54,6 +54,7 @@ events! {
     Mutant = "mutant",
     Output = "output",
     Pair = "pair",
+    Recipe = "recipe",
     Requirement = "requirement",
     Result = "result",
     Rule = "rule",

@@ -11,7 +11,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::cli::agents::file_errors::{self, invalid_file, unreadable};
-use crate::cli::agents::{host, progress};
+use crate::cli::agents::{host, progress, recipes};
 use crate::cli::args::{Global, Output, values};
 use crate::cli::{Failure, Outcome, io_failure, signals, terminal};
 use crate::exit;
@@ -43,6 +43,7 @@ Examples:
   agentproto certify --mock-llm -- my-agent acp        use a scripted model
   agentproto certify --prompts prompts.yaml --report-dir report -- my-agent acp
   agentproto certify --only PT-11 -- my-agent acp      one requirement; see `explain PT-11`
+  agentproto certify --recipe gemini-cli               a known agent, with the mock model
   agentproto certify ./bundle                          certify a bundle, started the way `run` does
 
 Exit codes: 0 certified; with --only, --shard or --baseline: no (new) failures
@@ -55,7 +56,7 @@ Exit codes: 0 certified; with --only, --shard or --baseline: no (new) failures
 /// Heading of the options that only apply to a session host.
 const HOST_OPTIONS: &str = "Options for a session host (--suite sessions)";
 
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Certify {
     /// Bundle directory, AGENT-CLI.md file, or name of an adapter
@@ -64,6 +65,13 @@ pub struct Certify {
     /// Certify a built-in mock agent: acp, acp-v2 or mcp
     #[arg(long, value_name = "NAME", conflicts_with = "command")]
     pub mock: Option<String>,
+    /// Certify a known agent that is installed: take its command, environment, home directory and
+    /// prompts from this recipe. Most recipes use the mock model; see --list-recipes
+    #[arg(long, value_name = "NAME|FILE", conflicts_with_all = ["target", "mock", "url"])]
+    pub recipe: Option<String>,
+    /// List the recipes, and how to install their agents
+    #[arg(long, conflicts_with_all = ["target", "mock", "url", "command", "recipe"])]
+    pub list_recipes: bool,
     /// Run these suites: acp, acp-v2-draft, mcp, open-design, lifecycle, sessions, or a file
     /// [default: chosen by the protocol of the target]
     #[arg(long = "suite", value_name = "NAME|FILE")]
@@ -193,19 +201,37 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
     if args.selftest {
         return crate::cli::agents::selftest::run(args, global, out);
     }
+    if args.list_recipes {
+        return recipes::list(args.output, out);
+    }
     // The run may take minutes, so a reader gets the first line at once.
     if args.output == Format::Jsonl {
         let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
         emitter.meta("certify").map_err(io_failure)?;
     }
     let workspace = RunDirectory::new("certify").map_err(io_failure)?;
+    let recipe = match &args.recipe {
+        Some(name) => Some(recipes::load(name)?),
+        None => None,
+    };
+    let with_recipe;
+    let args = match &recipe {
+        Some(recipe) => {
+            with_recipe = recipes::apply(recipe, args, workspace.path())?;
+            &with_recipe
+        }
+        None => args,
+    };
     let named = match &args.target {
         Some(named) => Some(bundle(args, named, &workspace)?),
         None => None,
     };
     let suites = suites(args, named.as_deref())?;
     let host = host::host_target(args, &suites)?;
-    let prompts = read_prompts(args, named.as_deref(), host.as_ref().map(|(_, host)| host))?;
+    let prompts = match &recipe {
+        Some(recipe) if args.prompts.is_none() => recipe.prompts.clone(),
+        _ => read_prompts(args, named.as_deref(), host.as_ref().map(|(_, host)| host))?,
+    };
     let script = read_script(args)?;
     let baseline = args.baseline.as_deref().map(baseline).transpose()?;
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());

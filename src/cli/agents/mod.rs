@@ -33,6 +33,7 @@ mod notes;
 mod once;
 mod preview;
 mod progress;
+mod recipes;
 mod record;
 mod replay;
 mod report;

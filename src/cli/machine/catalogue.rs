@@ -258,6 +258,7 @@ pub const ENTRIES: &[Entry] = &[
                 EventType::Result,
                 EventType::Mutant,
                 EventType::Variant,
+                EventType::Recipe,
             ],
         )
     },

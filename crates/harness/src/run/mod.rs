@@ -15,6 +15,7 @@ mod messaging;
 pub mod process;
 /// The prompts file.
 pub mod prompts;
+pub mod recipe;
 mod recorder;
 /// Checks of a recorded transcript.
 pub mod recording;
