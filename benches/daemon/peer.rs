@@ -121,30 +121,6 @@ impl Peer {
         assert_eq!(status, 200, "{answer}");
         answer
     }
-
-    /// Time in ms of a turn of the first session.
-    pub fn turn(&mut self) -> f64 {
-        let session = std::mem::take(&mut self.session);
-        let Some(mut events) = self.events.take() else {
-            unreachable!("the stream is open between turns")
-        };
-        let time = self.turn_in("/v1/acp/bench", &session, &mut events);
-        (self.session, self.events) = (session, Some(events));
-        time
-    }
-
-    /// Time in ms until the response to the prompt and the last chunk on the stream have arrived.
-    fn turn_in(&mut self, path: &str, session: &str, events: &mut Events) -> f64 {
-        let began = Instant::now();
-        let prompt =
-            json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "hello" }] });
-        let answer = self.ask(path, "session/prompt", prompt);
-        assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
-        for _ in 0..3 {
-            events.until("agent_message_chunk");
-        }
-        began.elapsed().as_secs_f64() * 1000.0
-    }
 }
 
 impl Drop for Peer {
