@@ -32,5 +32,6 @@ mod terminal;
 mod token;
 mod vanished;
 mod verbs;
+mod verbs_history;
 mod verbs_terminal;
 mod workspaces;
