@@ -21,10 +21,10 @@ fn main() {
     exit_now(code)
 }
 
-/// Turns huge pages on or off. Only `lint` uses them. With the many small allocations of a host, they
-/// would take a multiple of the memory that is used. Other commands need little memory, and clearing
-/// the first two huge pages can take longer than the rest of a start. The helper turns them on again,
-/// so that agents run with the machine's own setting.
+/// Turns huge pages on or off. Only `lint` uses them, for many files. With the many small allocations
+/// of a host, they would take a multiple of the memory that is used. Other commands need little
+/// memory, and clearing the first two huge pages can take longer than the rest of a start. The helper
+/// turns them on again, so that agents run with the machine's own setting.
 #[cfg(agents)]
 fn set_huge_pages(on: bool) {
     // SAFETY: only sets a flag of this process.

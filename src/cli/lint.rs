@@ -19,6 +19,10 @@ use agentproto_lint::{
 };
 use agentproto_manifest::{ConfinedDisk, FileSource, MAX_FILE_BYTES, Overlay, normalize};
 
+/// Up to this number of files, clearing huge pages takes longer than they save.
+#[cfg(agents)]
+const FEW_FILES: usize = 100;
+
 pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
     let started = Instant::now();
     let config = config::load(global)?;
@@ -62,6 +66,8 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
             .iter()
             .any(|(globs, slugs)| slugs.contains(&rule.slug) && globs.matches(file))
     };
+    #[cfg(agents)]
+    crate::set_huge_pages(targets.len() > FEW_FILES);
     signals::watch();
     let options = LintOptions {
         threads: threads(args),

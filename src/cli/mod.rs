@@ -121,8 +121,7 @@ pub fn main() -> u8 {
         Err(error) => return machine::usage_error(&error),
     };
     #[cfg(agents)]
-    {
-        crate::set_huge_pages(matches!(cli.command, Command::Lint(_)));
+    if let Command::Agents(_) = &cli.command {
         agents::log::start(cli.global.log);
     }
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
