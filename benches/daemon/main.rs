@@ -154,7 +154,7 @@ impl Daemon {
                 other => panic!("{other:?}: {session}"),
             }
             assert!(began.elapsed() < Duration::from_secs(60), "{session}");
-            std::thread::sleep(Duration::from_micros(500));
+            std::thread::sleep(Duration::from_micros(200));
         }
     }
 
@@ -196,18 +196,15 @@ impl Daemon {
 
     /// Starts sessions here and in the peer in turn. Each has one turn, and stays alive.
     fn starts(&self, peer: &mut peer::Peer) -> Vec<bool> {
-        let mut client = self.client();
+        // Like the peer's client, it keeps one connection.
+        let mut ours = self.session();
         let [mut ready, mut turns, mut peer_ready, mut peer_turns] = [const { Vec::new() }; 4];
         for n in 0..WARM / 10 + STARTS {
             let began = Instant::now();
-            let id = self.spawn(&mut client);
-            self.running(&mut client, &id);
+            ours.id = self.spawn(&mut ours.client);
+            self.running(&mut ours.client, &ours.id);
             let time = began.elapsed().as_secs_f64() * 1000.0;
-            let mut ours = Ours {
-                events: self.events(&id),
-                client: self.client(),
-                id,
-            };
+            ours.events = self.events(&ours.id);
             ours.events.answered();
             let turn = ours.turn();
             let began = Instant::now();
