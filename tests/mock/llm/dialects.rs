@@ -145,6 +145,65 @@ async fn a_call_uses_an_offered_tool() {
     assert_eq!(&*all[0].tools, ["other", "exec_command"]);
 }
 
+/// Agents use the same names for tools with different arguments.
+#[tokio::test]
+async fn a_call_uses_arguments_that_the_tool_takes() {
+    let server = certify().await;
+    let file = json!("/somewhere/certify-notes.txt");
+    for (parameters, args) in [
+        (json!({"filePath": {}}), json!({"filePath": file})),
+        (json!({"path": {}, "offset": {}}), json!({"path": file})),
+        (
+            json!({"filePath": {"type": "array"}, "path": {"type": "string"}}),
+            json!({"path": file}),
+        ),
+        // No row of the script has this argument, so the first row with the name is used.
+        (json!({"uri": {}}), json!({"filePath": file})),
+        (json!({}), json!({"filePath": file})),
+    ] {
+        let schema = json!({"type": "object", "properties": parameters});
+        let tools = json!([{"name": "read", "input_schema": schema}]);
+        let messages = json!([{"role": "user", "content": "Working directory: /somewhere\n\ncertify:fs_read"}]);
+        let body = json!({"model": "m", "max_tokens": 99, "messages": messages, "tools": tools});
+        let answer = post(&server, "/v1/messages", &body).await.json();
+        let call = &answer["content"][0];
+        assert_eq!(call["type"], "tool_use", "{answer}");
+        assert_eq!(call["input"], args, "{parameters}");
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_can_ask_for_relative_paths() {
+    let server = certify().await;
+    let text = "Working directory: /somewhere\n\ncertify:fs_read with relative paths";
+    let messages = json!([{"role": "user", "content": text}]);
+    let tools = json!([{"name": "Read"}]);
+    let body = json!({"model": "m", "max_tokens": 99, "messages": messages, "tools": tools});
+    let answer = post(&server, "/v1/messages", &body).await.json();
+    let file = json!({"file_path": "./certify-notes.txt"});
+    assert_eq!(answer["content"][0]["input"], file);
+}
+
+#[tokio::test]
+async fn an_element_with_the_text_of_the_user_counts() {
+    let server = certify().await;
+    for (prompt, expected) in [
+        (
+            "<user_query>\ncertify:text\n</user_query>",
+            "Certified in three chunks.",
+        ),
+        (
+            "<reminder>certify:text</reminder>",
+            "Hello from the mock model.",
+        ),
+    ] {
+        let messages = json!([{"role": "user", "content": prompt}]);
+        let body = json!({"model": "m", "max_tokens": 99, "messages": messages});
+        let answer = post(&server, "/v1/messages", &body).await.json();
+        assert_eq!(answer["content"][0]["text"], expected, "{prompt}");
+    }
+}
+
 #[tokio::test]
 async fn a_free_form_tool_gets_text() {
     let server = certify().await;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::request::{ModelRequest, ToolDefinition};
+use super::request::ModelRequest;
 use super::script::{Candidate, Chunks, ModelError, ReplyStep, ScriptRule, StopReason};
 use crate::scenario::{Placeholders, fill_placeholders};
 
@@ -174,21 +174,24 @@ fn chunks(chunks: &Chunks, words: &Placeholders) -> Vec<TimedChunk> {
     timed.collect()
 }
 
-/// Calls the first candidate that the request offers. The order of the script decides, not that of
-/// the request.
+/// Calls the first candidate that the request offers, if possible with a tool that takes these
+/// arguments. The order of the script decides, not that of the request.
 fn call(candidates: &[Candidate], request: &ModelRequest, words: &Placeholders) -> ReplyPart {
-    let offered = |candidate: &Candidate| -> Option<ToolDefinition> {
-        let tools = || request.tools.iter();
-        let mut names = candidate.names.iter();
-        let tool = names.find_map(|name| tools().find(|tool| name.matches(&tool.name)));
-        tool.cloned()
+    let offered = || {
+        candidates.iter().flat_map(|candidate| {
+            let named = candidate.names.iter().flat_map(|name| {
+                let mut tools = request.tools.iter();
+                tools.find(|tool| name.matches(&tool.name))
+            });
+            named.map(move |tool| (tool, candidate))
+        })
     };
-    let found = candidates
-        .iter()
-        .find_map(|candidate| Some((offered(candidate)?, candidate)));
+    let found = offered()
+        .find(|(tool, candidate)| tool.takes(&candidate.args))
+        .or_else(|| offered().next());
     match found {
         Some((tool, candidate)) => ReplyPart::Call {
-            name: tool.name,
+            name: tool.name.clone(),
             free_form: tool.free_form,
             args: filled(&candidate.args, words),
         },

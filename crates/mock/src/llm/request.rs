@@ -62,6 +62,29 @@ pub struct ToolDefinition {
     pub name: String,
     /// Whether the tool takes free text instead of an object (OpenAI's custom tools).
     pub free_form: bool,
+    /// JSON Schema of its arguments, or null.
+    pub schema: Value,
+}
+
+impl ToolDefinition {
+    /// Whether the schema of the tool has all of these arguments with these types, and requires no
+    /// others. A schema without properties takes everything.
+    pub fn takes(&self, args: &Value) -> bool {
+        let properties = self.schema.get("properties").and_then(Value::as_object);
+        let (Some(properties), Some(args)) = (properties, args.as_object()) else {
+            return true;
+        };
+        if properties.is_empty() {
+            return true;
+        }
+        let required = list(&self.schema, "required");
+        args.iter()
+            .all(|(name, value)| properties.get(name).is_some_and(|p| has_type(value, p)))
+            && required
+                .iter()
+                .filter_map(Value::as_str)
+                .all(|name| args.contains_key(name))
+    }
 }
 
 #[derive(Debug)]
@@ -105,7 +128,17 @@ impl ModelRequest {
     fn add_tool(&mut self, tool: &Value, free_form: bool) {
         if let Some(name) = tool.get("name").and_then(Value::as_str) {
             let name = name.to_owned();
-            self.tools.push(ToolDefinition { name, free_form });
+            // Each dialect has its own name for the schema.
+            let schema = ["input_schema", "parameters", "parametersJsonSchema"]
+                .iter()
+                .find_map(|key| tool.get(*key))
+                .cloned()
+                .unwrap_or_default();
+            self.tools.push(ToolDefinition {
+                name,
+                free_form,
+                schema,
+            });
         }
     }
 
@@ -274,22 +307,15 @@ impl ModelRequest {
         found.map_or("", |message| message.text.as_str())
     }
 
-    /// The working directory that the client mentions, or `.` if it mentions none.
+    /// The working directory that the prompt or else the client mentions, or `.` if they mention none
+    /// or if the prompt asks for relative paths.
     pub fn cwd(&self) -> &str {
-        const DIRECTORY_MARKERS: [&str; 4] = [
-            "working directory",
-            "<cwd>",
-            "in the directory",
-            "workspace director",
-        ];
-        let found = self.messages.iter().find_map(|message| {
-            let lower = message.text.to_ascii_lowercase();
-            DIRECTORY_MARKERS.iter().find_map(|sign| {
-                let at = lower.find(sign)?.checked_add(sign.len())?;
-                directory(message.text.get(at..)?)
-            })
-        });
-        found.unwrap_or(".")
+        if self.prompt_texts().any(|text| text.contains(RELATIVE)) {
+            return ".";
+        }
+        let all = self.messages.iter().map(|message| message.text.as_str());
+        let mut texts = self.prompt_texts().chain(all);
+        texts.find_map(mentioned_directory).unwrap_or(".")
     }
 
     /// Rough number of tokens, at four bytes per token.
@@ -297,6 +323,22 @@ impl ModelRequest {
         let bytes: usize = self.messages.iter().map(|message| message.text.len()).sum();
         (bytes / 4).max(1) as u64
     }
+}
+
+/// The directory after one of the words that agents use to name their working directory.
+fn mentioned_directory(text: &str) -> Option<&str> {
+    const MARKERS: [&str; 5] = [
+        "working directory",
+        "<working-directory>",
+        "<cwd>",
+        "in the directory",
+        "workspace director",
+    ];
+    let lower = text.to_ascii_lowercase();
+    MARKERS.iter().find_map(|sign| {
+        let at = lower.find(sign)?.checked_add(sign.len())?;
+        directory(text.get(at..)?)
+    })
 }
 
 /// Finds the first absolute path within a few characters after a sign.
@@ -307,6 +349,12 @@ fn directory(text: &str) -> Option<&str> {
     let path = path.get(..end.unwrap_or(path.len()))?;
     Some(path.trim_end_matches('.')).filter(|path| path.len() > 1)
 }
+
+/// Words of a prompt for agents whose tools reject absolute paths.
+const RELATIVE: &str = "with relative paths";
+
+/// Names of XML elements in which agents put the text of the user.
+const USER_ELEMENTS: [&str; 2] = ["user_query", "user_message"];
 
 /// Whether a program wrote this user text: it is one XML element from start to end.
 fn is_wrapping(message: &ChatMessage) -> bool {
@@ -320,7 +368,9 @@ fn is_wrapping(message: &ChatMessage) -> bool {
         rest.strip_suffix(name)?.strip_suffix("</")
     };
     message.role == ChatRole::User
-        && name.is_some_and(|name| !name.is_empty() && closed(name).is_some())
+        && name.is_some_and(|name| {
+            !name.is_empty() && !USER_ELEMENTS.contains(&name) && closed(name).is_some()
+        })
 }
 
 fn role(message: &Value) -> ChatRole {
@@ -329,6 +379,19 @@ fn role(message: &Value) -> ChatRole {
         Some("system" | "developer") => ChatRole::System,
         Some("tool" | "function") => ChatRole::Tool,
         _ => ChatRole::User,
+    }
+}
+
+/// Whether a value has the type that a schema names. A schema without one type takes everything.
+fn has_type(value: &Value, schema: &Value) -> bool {
+    let name = schema.get("type").and_then(Value::as_str);
+    // Gemini writes the types in upper case.
+    match name.map(str::to_ascii_lowercase).as_deref() {
+        Some("string") => value.is_string(),
+        Some("array") => value.is_array(),
+        Some("object") => value.is_object(),
+        Some("boolean") => value.is_boolean(),
+        _ => true,
     }
 }
 
