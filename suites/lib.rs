@@ -36,23 +36,49 @@ pub const SUITES: &[(&str, &[&str])] = &[
 
 /// Name and YAML text of every recipe of a known agent, sorted by name.
 pub const RECIPES: &[(&str, &str)] = &[
+    ("auggie", include_str!("recipes/auggie.yaml")),
     (
         "claude-agent-acp",
         include_str!("recipes/claude-agent-acp.yaml"),
     ),
+    (
+        "claude-code-acp",
+        include_str!("recipes/claude-code-acp.yaml"),
+    ),
+    ("cline", include_str!("recipes/cline.yaml")),
+    ("code-puppy", include_str!("recipes/code-puppy.yaml")),
     ("codex-acp", include_str!("recipes/codex-acp.yaml")),
+    ("codex-acp-zed", include_str!("recipes/codex-acp-zed.yaml")),
+    ("copilot", include_str!("recipes/copilot.yaml")),
+    ("crow-cli", include_str!("recipes/crow-cli.yaml")),
+    (
+        "deepagents-acp",
+        include_str!("recipes/deepagents-acp.yaml"),
+    ),
+    ("droid", include_str!("recipes/droid.yaml")),
     ("fast-agent", include_str!("recipes/fast-agent.yaml")),
     (
         "fast-agent-model",
         include_str!("recipes/fast-agent-model.yaml"),
     ),
     ("gemini-cli", include_str!("recipes/gemini-cli.yaml")),
+    ("goose", include_str!("recipes/goose.yaml")),
+    ("gptme", include_str!("recipes/gptme.yaml")),
+    ("grok", include_str!("recipes/grok.yaml")),
+    ("hermes-agent", include_str!("recipes/hermes-agent.yaml")),
+    ("isaac-acp", include_str!("recipes/isaac-acp.yaml")),
+    ("kilo", include_str!("recipes/kilo.yaml")),
+    ("kimi-code", include_str!("recipes/kimi-code.yaml")),
+    ("mistral-vibe", include_str!("recipes/mistral-vibe.yaml")),
+    ("nanocoder", include_str!("recipes/nanocoder.yaml")),
     ("opencode", include_str!("recipes/opencode.yaml")),
+    ("pi-acp", include_str!("recipes/pi-acp.yaml")),
     ("python-echo", include_str!("recipes/python-echo.yaml")),
     (
         "python-example",
         include_str!("recipes/python-example.yaml"),
     ),
+    ("qwen-code", include_str!("recipes/qwen-code.yaml")),
     (
         "typescript-sdk",
         include_str!("recipes/typescript-sdk.yaml"),

@@ -146,6 +146,32 @@ fn the_http_reference_is_up_to_date() {
     compare("docs/http-api.md", &out);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn the_list_of_recipes_is_up_to_date() {
+    use agentproto_harness::run::recipe;
+    let mut rows = String::new();
+    for name in recipe::names() {
+        let text = recipe::built_in(name).expect("built in");
+        let recipe = recipe::parse(text).expect("a recipe");
+        let model = match recipe.uses_mock_model {
+            true => "mock",
+            false => "none",
+        };
+        let note = recipe.note.as_deref().unwrap_or_default();
+        let install = recipe.package.install();
+        rows += &format!(
+            "| `{name}` | {} | `{install}` | {model} | {note} |\n",
+            recipe.title
+        );
+    }
+    let page = read("docs/recipes.md");
+    let head = "| recipe | agent | install | model | note |\n|---|---|---|---|---|\n";
+    let (before, rest) = page.split_once(head).expect("a table");
+    let (_, after) = rest.split_once("\n\n").expect("text after the table");
+    compare("docs/recipes.md", &format!("{before}{head}{rows}\n{after}"));
+}
+
 /// The type of a field, in words.
 #[cfg(target_os = "linux")]
 fn kind(shape: &Value) -> String {

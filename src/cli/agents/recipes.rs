@@ -99,11 +99,22 @@ fn entry(name: &str, recipe: &Recipe) -> Value {
         "registry": recipe.package.registry,
         "package": recipe.package.name,
         "version": recipe.package.version,
+        "with": recipe.package.with,
         "install": recipe.package.install(),
         "command": recipe.command,
         "model": if recipe.uses_mock_model { "mock" } else { "none" },
+        "env": mapping(&recipe.env),
+        "home": mapping(&recipe.home),
+        "auth": recipe.auth_method,
+        "prompts": recipe.prompts,
         "note": recipe.note,
     })
+}
+
+fn mapping(pairs: &[(String, String)]) -> Value {
+    let pairs = pairs.iter();
+    let entries = pairs.map(|(name, value)| (name.clone(), json!(value)));
+    Value::Object(entries.collect())
 }
 
 fn list_jsonl(

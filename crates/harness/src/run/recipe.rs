@@ -48,16 +48,22 @@ pub struct Package {
     pub name: String,
     /// The version that the recipe was tried with.
     pub version: String,
+    /// Other packages that it needs, with their versions.
+    pub with: Vec<String>,
 }
 
 impl Package {
     /// The command that installs it.
     pub fn install(&self) -> String {
         let Package { name, version, .. } = self;
-        match self.registry.as_str() {
+        let mut command = match self.registry.as_str() {
             "npm" => format!("npm install {name}@{version}"),
             _ => format!("pip install {name}=={version}"),
+        };
+        for package in &self.with {
+            command += &format!(" {package}");
         }
+        command
     }
 }
 
@@ -110,14 +116,16 @@ fn package(root: &Node, reader: &mut FieldReader) -> Package {
             registry: String::new(),
             name: String::new(),
             version: String::new(),
+            with: Vec::new(),
         };
     };
-    reader.check_keys(node, "`package`", &["npm", "pypi", "version"]);
+    reader.check_keys(node, "`package`", &["npm", "pypi", "version", "with"]);
     let registry = if node.has("npm") { "npm" } else { "pypi" };
     Package {
         registry: registry.to_owned(),
         name: reader.required_string(node, registry, "`package`"),
         version: reader.required_string(node, "version", "`package`"),
+        with: reader.strings(node, "with"),
     }
 }
 
@@ -171,6 +179,14 @@ mod tests {
             let names_model = texts.any(|text| text.contains("{model_url}"));
             assert!(recipe.uses_mock_model || !names_model, "{name}");
         }
+    }
+
+    #[test]
+    fn the_install_command_names_all_packages() {
+        let text = "recipe: agentproto.recipe/v1\ntitle: x 1\ncommand: [x]\n\
+                    package: {npm: x, version: '1', with: [y@2, z]}\n";
+        let recipe = parse(text).expect("a recipe");
+        assert_eq!(recipe.package.install(), "npm install x@1 y@2 z");
     }
 
     #[test]
