@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 """Runs third-party agents with the mock model, over plain stdio.
 
-    drive.py --agentproto BIN --vendors DIR [--verbose] [--only KEY]... AGENT...
+    drive.py --agentproto BIN --place DIR [--verbose] [--only KEY]... < RECIPE.json
 
-For every key of an agent's prompts.yaml, it opens a session, sends the prompt, and checks the
-messages on the wire. Prints a table, and exits with code 1 if a key failed.
+For every prompt of the recipe, it opens a session, sends the prompt, and checks the messages on the
+wire. The recipe is one of `certify --list-recipes --output json`. Prints a table, and exits with
+code 1 if a prompt failed.
 """
 
 import argparse
 import json
 import os
 import queue
-import shlex
 import shutil
 import signal
 import subprocess
@@ -22,6 +22,8 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+# These agents do not write a new file if the client answers "not found" to a read.
+OVERWRITES = ["gemini-cli"]
 KEYS = ["text", "thought", "tool", "permission", "fs_read", "fs_write", "terminal", "plan",
         "slow", "recall"]
 PATIENCE = 90
@@ -77,7 +79,7 @@ class Model:
                 return None
             self.asked.append(json.loads(line)["asked"])
             if self.verbose:
-                print("model:", line.rstrip()[-4000:], file=sys.stderr)
+                print("model:", line.rstrip(), file=sys.stderr)
 
     def stop(self):
         self.process.kill()
@@ -91,46 +93,36 @@ def fill(text, words):
 
 
 class Recipe:
-    def __init__(self, name, words):
-        self.dir = HERE / "agents" / name
-        self.name = name
+    def __init__(self, recipe, words):
+        self.name = recipe["name"]
         self.words = words
-        if not self.dir.is_dir():
-            raise SystemExit(f"{self.dir} does not exist")
-        self.command = shlex.split(self.text("command"))
-        self.auth = self.text("auth").strip() or None
-        self.env = {}
-        for line in self.text("env").splitlines():
-            if line and not line.startswith("#"):
-                key, _, value = line.partition("=")
-                self.env[key] = value
-        self.prompts = {}
-        for line in self.text("prompts.yaml").splitlines():
-            if line and not line.startswith("#"):
-                key, _, value = line.partition(": ")
-                self.prompts[key] = value.strip().strip('"')
-
-    def text(self, name):
-        path = self.dir / name
-        return fill(path.read_text(), self.words) if path.exists() else ""
+        self.auth = recipe["auth"]
+        self.command = [fill(word, words) for word in recipe["command"]]
+        # The variables that `certify --mock-llm` sets.
+        url = words["model_url"]
+        self.env = {"ANTHROPIC_BASE_URL": url, "OPENAI_BASE_URL": f"{url}/v1",
+                    "GOOGLE_GEMINI_BASE_URL": url}
+        for vendor in ["ANTHROPIC", "OPENAI", "GEMINI"]:
+            self.env[f"{vendor}_API_KEY"] = "mock"
+        for key, value in recipe["env"].items():
+            self.env[key] = fill(value, words)
+        self.prompts = {key: text.replace("{cwd}", words["work"])
+                        for key, text in recipe["prompts"].items()}
+        self.home = recipe["home"]
 
     def furnish(self, home):
-        """Copies the templates of the agent's configuration."""
-        source = self.dir / "home"
-        for path in sorted(source.rglob("*")) if source.is_dir() else []:
-            target = home / path.relative_to(source)
-            if path.is_file():
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_text(fill(path.read_text(), self.words))
+        """Writes the agent's configuration."""
+        for path, text in self.home.items():
+            target = home / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(fill(text, self.words))
 
 
 class Agent:
     """A minimal ACP client."""
 
     def __init__(self, recipe, home, cwd, verbose):
-        env = {"PATH": recipe.words["PATH"], "HOME": str(home), "LANG": "C.UTF-8",
-               "XDG_CONFIG_HOME": f"{home}/.config", "XDG_DATA_HOME": f"{home}/.local/share",
-               "XDG_STATE_HOME": f"{home}/.local/state", "XDG_CACHE_HOME": f"{home}/.cache",
+        env = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8",
                "TMPDIR": f"{home}/tmp", **recipe.env}
         (home / "tmp").mkdir(exist_ok=True)
         self.cwd, self.verbose = cwd, verbose
@@ -270,7 +262,7 @@ def judge(key, agent, model, recipe, cwd):
     notes = cwd / "certify-notes.txt"
     notes.unlink(missing_ok=True)
     text = recipe.prompts[key]
-    if key == "fs_read" or (key == "fs_write" and recipe.text("overwrites")):
+    if key == "fs_read" or (key == "fs_write" and recipe.name in OVERWRITES):
         notes.write_text("certified before\n")
     if key == "slow":
         return cancel(agent, model, name, text)
@@ -338,15 +330,14 @@ def cancel(agent, model, name, text):
     return f"in {took:.1f} s"
 
 
-def run(name, options, model):
+def run(recipe, options, model):
+    name = recipe["name"]
     place = Path(tempfile.mkdtemp(prefix=f"vendor-{name}-"))
     home, cwd = place / "home", place / "work"
     home.mkdir()
     cwd.mkdir()
-    node = f"{options.vendors}/node22/node_modules/node/bin"
-    words = {"model_url": model.url, "home": str(home),
-             "cwd": str(cwd), "vendors": options.vendors, "PATH": f"{node}:/usr/local/bin:/usr/bin:/bin"}
-    recipe = Recipe(name, words)
+    words = {"model_url": model.url, "home": str(home), "cwd": options.place, "work": str(cwd)}
+    recipe = Recipe(recipe, words)
     recipe.furnish(home)
     results = {}
     agent = Agent(recipe, home, cwd, options.verbose)
@@ -382,24 +373,23 @@ def run(name, options, model):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--agentproto", required=True)
-    parser.add_argument("--vendors", required=True)
+    parser.add_argument("--place", required=True, help="directory of the installation")
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--only", action="append")
-    parser.add_argument("agents", nargs="+", metavar="AGENT")
     options = parser.parse_args()
+    recipe = json.load(sys.stdin)
     good = True
-    for name in options.agents:
-        model = Model(options.agentproto, options.verbose)
-        try:
-            results = run(name, options, model)
-        finally:
-            model.stop()
-        if not results:
-            results = {"start": (False, "no key was tested")}
-        for key, (passed, remark) in results.items():
-            good &= passed
-            word = "ok" if passed else "FAILED"
-            print(f"{name:18} {key:10} {word:6} {remark}".rstrip(), flush=True)
+    model = Model(options.agentproto, options.verbose)
+    try:
+        results = run(recipe, options, model)
+    finally:
+        model.stop()
+    if not results:
+        results = {"start": (False, "no key was tested")}
+    for key, (passed, remark) in results.items():
+        good &= passed
+        word = "ok" if passed else "FAILED"
+        print(f"{recipe['name']:18} {key:10} {word:6} {remark}".rstrip(), flush=True)
     sys.exit(0 if good else 1)
 
 
