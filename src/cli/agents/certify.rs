@@ -214,6 +214,8 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
         Some(name) => Some(recipes::load(name)?),
         None => None,
     };
+    // The settings of a recipe are public, and those of the command line may be secret.
+    let given = variables(args)?;
     let with_recipe;
     let args = match &recipe {
         Some(recipe) => {
@@ -288,7 +290,7 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
             (None, None) => launcher(args, url.as_deref())?,
         };
         let config = RunConfig {
-            secrets: RunSecrets::new(&variables(args)?, &launcher),
+            secrets: RunSecrets::new(&given, &launcher),
             prompts,
             timeout,
             login: match &args.auth_method {
