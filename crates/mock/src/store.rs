@@ -15,6 +15,29 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// Sessions that are saved only at the end, if there are any: with their store's file.
+static AT_EXIT: Mutex<Option<HashMap<PathBuf, StoredSession>>> = Mutex::new(None);
+
+/// From now on, saves sessions only when `save_all` is called.
+pub fn save_at_exit() {
+    AT_EXIT.lock().get_or_insert_default();
+}
+
+/// Whether a conversation was not saved so far.
+pub fn has_unsaved() -> bool {
+    let sessions = AT_EXIT.lock();
+    let mut sessions = sessions.iter().flat_map(HashMap::values);
+    sessions.any(|session| !session.prompts.is_empty())
+}
+
+/// Saves all sessions that were not saved so far.
+pub fn save_all() {
+    let sessions = AT_EXIT.lock().take().unwrap_or_default();
+    for (file, saved) in sessions {
+        let _ = replace(&file, &session_line(&saved, &saved.prompts, &saved.history));
+    }
+}
+
 /// Stored data of a session.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct StoredSession {
@@ -80,6 +103,10 @@ impl SessionStore {
         let Some(file) = self.file(&saved.id) else {
             return;
         };
+        if let Some(waiting) = AT_EXIT.lock().as_mut() {
+            waiting.insert(file, saved.clone());
+            return;
+        }
         let mut written = self.written.lock();
         let known = written.get(&saved.id).and_then(|(prompts, history)| {
             Some((
@@ -133,6 +160,9 @@ impl SessionStore {
         if let Some(file) = self.file(id) {
             let mut written = self.written.lock();
             written.remove(id);
+            if let Some(waiting) = AT_EXIT.lock().as_mut() {
+                waiting.remove(&file);
+            }
             let _ = fs::remove_file(file);
         }
     }

@@ -1,12 +1,17 @@
 //! Variants of the behavior outside the protocol.
 
 use std::io::Write;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::{AgentVariant, with_tamper};
 use crate::mutants::tools::*;
 use crate::mutants::{MessageFrame, MessageSummary, Tamper, TamperContext};
+use crate::store;
+
+/// How long the variant `stores-at-exit` takes to store its sessions.
+const STORE_TIME: Duration = Duration::from_millis(1500);
 
 pub fn variants() -> Vec<AgentVariant> {
     vec![
@@ -21,6 +26,25 @@ pub fn variants() -> Vec<AgentVariant> {
             Tamper::both(log_outgoing, log_incoming),
         )
         .of_mcp(),
+        with_tamper(
+            "stores-at-exit",
+            "Conversations are stored only when stdin is closed, which takes 1.5 s.",
+            Tamper {
+                incoming: Some(Box::new(|context, message| {
+                    if context.first("started") {
+                        store::save_at_exit();
+                    }
+                    pass(message)
+                })),
+                end: Some(|| {
+                    if store::has_unsaved() {
+                        std::thread::sleep(STORE_TIME);
+                    }
+                    store::save_all();
+                }),
+                ..Tamper::default()
+            },
+        ),
         with_tamper(
             "own-notifications",
             "Custom notifications that start with an underscore are sent between the others.",
