@@ -1,5 +1,8 @@
 //! Verdicts and the report that contains them. Every output format is rendered from this model.
 
+use std::collections::BTreeSet;
+
+use crate::run::recipe_match::known_recipe;
 use crate::suite::Selection;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -112,6 +115,9 @@ pub struct CaseResult {
     /// Whether it already failed in the baseline.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub known: bool,
+    /// The requirement that failed for the same cause. This row then has no verdict of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follows: Option<String>,
 }
 
 /// The program that wrote a report.
@@ -181,6 +187,13 @@ pub struct Timing {
     pub processes: u64,
     /// Maximum number of cases that ran in parallel.
     pub jobs: usize,
+    /// Number of cases that were too late and were repeated alone.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub repeated: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Number of results per verdict, and whether the target is certified.
@@ -219,6 +232,30 @@ pub struct Refusal {
     pub hint: Option<String>,
 }
 
+/// What a reader needs to know about an agent whose sessions require a login.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoginNeed {
+    /// Ids of the auth methods that the agent offers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub methods: Vec<String>,
+    /// Name of a recipe for this agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recipe: Option<String>,
+}
+
+impl LoginNeed {
+    /// The login methods in a response to `initialize`, and the recipe for this target.
+    pub fn of(initialize: &Value, target: &Target) -> LoginNeed {
+        let methods = initialize.get("authMethods").and_then(Value::as_array);
+        let methods = methods.into_iter().flatten();
+        let ids = methods.filter_map(|m| m.get("id").or(m.get("methodId"))?.as_str());
+        LoginNeed {
+            methods: ids.map(str::to_owned).collect(),
+            recipe: known_recipe(&target.command, initialize).map(str::to_owned),
+        }
+    }
+}
+
 /// The outcome of a run: what was run, every verdict, and how long it took.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
@@ -241,6 +278,9 @@ pub struct Report {
     /// Whether the run was interrupted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
+    /// Set if the sessions of the agent require a login that the run does not have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needs_login: Option<LoginNeed>,
     /// Set if no agent process ever answered `initialize`: what was observed instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub never_answered: Option<String>,
@@ -307,7 +347,11 @@ impl Report {
             .iter()
             .any(|r| r.verdict == Verdict::Pass && r.level == Level::Must);
         let failing = self.results.iter().filter(|r| r.verdict == Verdict::Fail);
-        let new = failing.clone().filter(|r| !r.known).count();
+        // A requirement that fails in several cases is one failure.
+        let id = |r: &'_ CaseResult| (r.suite.clone(), r.requirement.clone());
+        let new: BTreeSet<_> = failing.clone().filter(|r| !r.known).map(id).collect();
+        let known: BTreeSet<_> = failing.filter(|r| r.known).map(id).collect();
+        let (new, known) = (new.len(), known.difference(&new).count());
         // An agent that never finished a turn, or a host that never started a session, has shown
         // too little to be certified.
         let never = |suite: &str, requirement: &str| {
@@ -322,7 +366,6 @@ impl Report {
                 false => format!("the agent never answered `initialize`: {how}"),
             })
         } else if summary.fail > 0 {
-            let known = failing.count() - new;
             Some(match known {
                 0 => format!("{new} failed"),
                 _ if new == 0 => format!("no new failures ({known} known from the baseline)"),
@@ -350,9 +393,12 @@ impl Report {
             Some("no MUST requirement passed".to_owned())
         } else if no_turn {
             let why = "no turn was completed";
-            Some(format!(
-                "{why}: add a prompt that the agent answers (`text` in --prompts FILE)"
-            ))
+            Some(match self.needs_login {
+                Some(_) => format!("{why}, because the agent requires a login"),
+                None => {
+                    format!("{why}: add a prompt that the agent answers (`text` in --prompts FILE)")
+                }
+            })
         } else if no_session {
             let why = "no session was started";
             Some(format!(

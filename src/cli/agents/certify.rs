@@ -129,8 +129,8 @@ pub struct Certify {
     /// Log in with this auth method if a session requires a login
     #[arg(long, value_name = "ID")]
     pub auth_method: Option<String>,
-    /// Maximum number of seconds to wait for a response; the start of the agent may take twice as
-    /// long
+    /// Maximum number of seconds to wait for a response. Time that the agent needs to start, or has
+    /// to wait for a processor, does not count
     #[arg(long, value_name = "S", default_value_t = 30.0, value_parser = crate::cli::agents::seconds)]
     pub timeout: f64,
     /// Maximum number of parallel cases [default: two per processor]
@@ -351,6 +351,10 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
     }
     // The report gives the reason for each requirement; the exit code tells scripts at once.
     if report.not_started.is_some() {
+        return Ok(exit::UNAVAILABLE);
+    }
+    // An agent that never says anything cannot be tested, whatever the one row about it says.
+    if report.never_answered.is_some() && report.target.kind != model::URL {
         return Ok(exit::UNAVAILABLE);
     }
     Ok(match report.has_new_failures() {

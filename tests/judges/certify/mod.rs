@@ -7,6 +7,7 @@ mod recorded;
 mod runs;
 mod secrets;
 mod selftest;
+mod timing;
 
 use std::process::{Command, Output};
 

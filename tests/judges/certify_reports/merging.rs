@@ -40,6 +40,7 @@ fn run_in(n: usize) -> (Report, Vec<Report>) {
                 agent_ms: part(whole.timing.agent_ms),
                 processes: if i == 1 { whole.timing.processes } else { 0 },
                 jobs: 2,
+                repeated: 0,
             };
             shard.summarize();
             shard

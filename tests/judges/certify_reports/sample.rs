@@ -43,6 +43,7 @@ pub fn row(case: &str, id: &str, section: &str, level: Level, verdict: Verdict) 
         duration_ms: 3.25,
         transcript: None,
         known: false,
+        follows: None,
     }
 }
 
@@ -201,9 +202,11 @@ pub fn empty() -> Report {
             agent_ms: 3600.0,
             processes: 41,
             jobs: 2,
+            repeated: 0,
         },
         started: 1_794_833_100,
         partial: false,
+        needs_login: None,
         never_answered: None,
         not_started: None,
         selection: false,

@@ -84,9 +84,24 @@ fn unknown(method: &str, error: &ShapeError, value: &Value) -> Option<&'static s
         // Reported where the two scopes are compared.
         "sessionId" | "requestId" | "toolCallId" if method == "elicitation/create" => None,
         "command" if method == "initialize" && error.is_in("/authMethods") => None,
+        // Members of a login of an unknown type. AU-03 reports the type.
+        _ if method == "initialize" && is_in_unknown_login(error, value) => None,
         _ if method == "initialize" && error.is_in("/agentCapabilities") => Some("EX-07"),
         _ => Some("EX-01"),
     }
+}
+
+fn is_in_unknown_login(error: &ShapeError, value: &Value) -> bool {
+    let Some((index, _)) = error
+        .at
+        .strip_prefix("/authMethods/")
+        .and_then(|rest| rest.split_once('/'))
+    else {
+        return false;
+    };
+    let kind = value.pointer(&format!("/authMethods/{index}/type"));
+    let kind = kind.and_then(Value::as_str);
+    kind.is_some_and(|kind| !["agent", "terminal"].contains(&kind))
 }
 
 /// Errors that are at most a warning: drafts, and null instead of an empty object.

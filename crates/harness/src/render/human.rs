@@ -118,8 +118,9 @@ fn header(report: &Report, style: &TerminalStyle, out: &mut dyn Write) -> io::Re
     };
     writeln!(
         out,
-        "  rows     {} (a row is one requirement in one case): {counts}{known}\n",
-        report.results.len()
+        "  rows     {} for {} (a row is one requirement in one case): {counts}{known}\n",
+        report.results.len(),
+        count(words::requirements(report), "requirement", "requirements")
     )
 }
 

@@ -257,7 +257,11 @@ fn add(merged: &mut Report, shard: &Report) {
     sum.agent_ms += part.agent_ms;
     sum.processes = sum.processes.saturating_add(part.processes);
     sum.jobs = sum.jobs.max(part.jobs);
+    sum.repeated = sum.repeated.saturating_add(part.repeated);
     merged.partial |= shard.partial;
+    if merged.needs_login.is_none() {
+        merged.needs_login.clone_from(&shard.needs_login);
+    }
     merged.started = merged.started.min(shard.started);
     let (whole, part) = (&mut merged.target, &shard.target);
     for (value, other) in [

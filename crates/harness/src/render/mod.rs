@@ -36,6 +36,7 @@ use agentproto_report::{Row, UnknownFormat, format, row};
 pub use merge::{MergeError, merge};
 pub use order::arrange;
 pub use words::fails_without_failure;
+pub(crate) use words::severity_rank;
 
 /// Output format of a report.
 #[derive(

@@ -1,7 +1,7 @@
 //! Suggestions for what to do after a run, depending on its results.
 
 use super::{RenderOptions, prompting, words};
-use crate::model::{CaseResult, RECORDING, Report, Verdict};
+use crate::model::{CaseResult, LoginNeed, RECORDING, Report, Verdict};
 
 /// Sentences, the most urgent first.
 pub fn steps(report: &Report, options: &RenderOptions) -> Vec<String> {
@@ -11,6 +11,9 @@ pub fn steps(report: &Report, options: &RenderOptions) -> Vec<String> {
     }
     let ran = options.command == "certify" && report.target.kind != RECORDING;
     let worst = first(report);
+    if let Some(login) = report.needs_login.as_ref().filter(|_| ran) {
+        steps.push(unlock(login));
+    }
     if let Some(refusal) = report.not_started.as_ref().filter(|_| ran) {
         let hint = refusal.hint.as_deref();
         let hint = hint.map_or_else(String::new, |hint| format!(" ({hint})"));
@@ -79,6 +82,26 @@ pub fn steps(report: &Report, options: &RenderOptions) -> Vec<String> {
             .to_owned(),
     });
     steps
+}
+
+/// How to test what needs a login.
+fn unlock(login: &LoginNeed) -> String {
+    let method = match login.methods.as_slice() {
+        [] => "pass a login method with --auth-method".to_owned(),
+        ids => format!(
+            "pass --auth-method with one of its methods ({})",
+            ids.join(", ")
+        ),
+    };
+    let recipe = match &login.recipe {
+        Some(name) => format!(" `--recipe {name}` has these settings for this agent."),
+        None => String::new(),
+    };
+    format!(
+        "The agent requires a login, so nothing that needs a session was tested. Log in before the \
+         run, or {method}. To test it without an account, use a scripted model: --mock-llm, with \
+         --env NAME=VALUE for the model's address and key, and --home DIR for settings files.{recipe}"
+    )
 }
 
 /// The failure to fix first.

@@ -177,6 +177,13 @@ pub fn total(report: &Report, verdict: Verdict) -> usize {
     rows.filter(|row| row.verdict == verdict).count()
 }
 
+/// Number of different requirements in the rows.
+pub fn requirements(report: &Report) -> usize {
+    let rows = report.results.iter();
+    let ids: HashSet<_> = rows.map(|row| (&row.suite, &row.requirement)).collect();
+    ids.len()
+}
+
 /// Requirement ids of rows in order, without duplicates.
 pub fn ids<'r>(rows: &[&'r CaseResult]) -> Vec<&'r str> {
     let mut seen = HashSet::new();
@@ -277,10 +284,14 @@ pub fn timing(report: &Report) -> String {
         return format!("checked {processes} in {wall}");
     }
     let processes = count(processes, "agent process", "agent processes");
+    let repeated = match usize::try_from(timing.repeated).unwrap_or(usize::MAX) {
+        0 => String::new(),
+        n => format!("; {} repeated alone", count(n, "late case", "late cases")),
+    };
     match (timing.processes, timing.jobs) {
         (0, _) => wall,
         _ if report.not_started.is_some() => wall,
-        (_, 0 | 1) | (1, _) => format!("{wall}, {processes}"),
-        (_, jobs) => format!("{wall}, {processes}, up to {jobs} in parallel"),
+        (_, 0 | 1) | (1, _) => format!("{wall}, {processes}{repeated}"),
+        (_, jobs) => format!("{wall}, {processes}, up to {jobs} in parallel{repeated}"),
     }
 }

@@ -8,59 +8,18 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::connection::{Connection, NoResponse, ReceivedMessage};
+pub use super::outcome::{CaseOutcome, CaseViolation, NoVerdict, Unanswered};
 use super::process::StartError;
 use super::{LoginMethod, RunConfig};
-use crate::monitor::MonitorNotes;
 use crate::suite::template::Bindings;
 use crate::suite::{Case, StartState, SuiteProtocol, describe_error};
-use agentproto_wire::Transcript;
 
 /// Maximum length in bytes of a text that a case generates.
 pub(super) const MAX_TEXT_BYTES: usize = 32 << 20;
 
-/// A violation of one requirement in one case.
-#[derive(Clone, Debug)]
-pub struct CaseViolation {
-    pub requirement: String,
-    pub message: String,
-    pub lines: Vec<u64>,
-    /// JSON Pointer to the value that is wrong in one of the lines.
-    pub at: Option<String>,
-    pub is_guess: bool,
-    /// Whether the agent exited during the case.
-    pub is_exit: bool,
-}
-
-/// Why a case has no verdict about the agent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NoVerdict {
-    NotApplicable(String),
-    Skip(String),
-    NotVerified(String),
-    Error(String),
-}
-
-/// The results of a case.
-#[derive(Default)]
-pub struct CaseOutcome {
-    pub violations: Vec<CaseViolation>,
-    pub no_verdict: Option<NoVerdict>,
-    /// Requirements without a verdict, each with its own reason.
-    pub undecided: Vec<(String, NoVerdict)>,
-    /// Requirements with at least one expectation that was checked.
-    pub checked: Vec<String>,
-    /// Lines that show what happened if nothing is violated.
-    pub passed_lines: Vec<u64>,
-    /// Everything that was sent and received, over all processes of the case.
-    pub transcript: Transcript,
-    /// Notes of the monitors, one entry per process.
-    pub notes: Vec<MonitorNotes>,
-    pub duration: Duration,
-    pub startup: Duration,
-    pub waits: Duration,
-    pub agent: Duration,
-    pub initialize: Value,
-}
+/// Why a case that needs a session has no verdict if a login is missing.
+pub(super) const NEEDS_LOGIN: &str =
+    "a session requires a login: pass a method with --auth-method, or log in first";
 
 /// Ends a case early.
 pub(super) enum Stop {
@@ -107,6 +66,10 @@ pub struct CaseRunner<'a> {
     pub(super) seen_until: u64,
     /// Whether the steps of the case have started.
     pub(super) steps_started: bool,
+    /// Whether `session/new` was refused because a login is missing.
+    pub(super) needs_login: bool,
+    /// Whether a process had to be killed at a restart, because it did not exit.
+    pub(super) was_killed: bool,
 }
 
 pub async fn run_case(case: &Case, protocol: SuiteProtocol, config: &RunConfig) -> CaseOutcome {
@@ -129,42 +92,28 @@ pub async fn run_case(case: &Case, protocol: SuiteProtocol, config: &RunConfig) 
     if protocol == SuiteProtocol::Sessions {
         return crate::sessions::run_case(case, config, root.path()).await;
     }
-    let mut runner = CaseRunner {
-        case,
-        config,
-        protocol,
-        connection: None,
-        client: case.client.clone(),
-        bindings: Bindings::default(),
-        sent: HashMap::new(),
-        root: root.path().to_owned(),
-        outcome: CaseOutcome::default(),
-        started,
-        recorders: HashMap::new(),
-        prompted: HashSet::new(),
-        directories: 0,
-        is_logged_in: false,
-        seen_until: 0,
-        steps_started: false,
-    };
+    let mut runner = CaseRunner::new(case, protocol, config, root.path());
     let most = config.case_limit();
     let outcome = match tokio::time::timeout(most, runner.run()).await {
         Ok(outcome) => outcome,
-        Err(_) => Err(Stop::NoVerdict(NoVerdict::Error(format!(
-            "the case did not finish within {} s",
-            most.as_secs()
-        )))),
+        Err(_) => {
+            runner.outcome.time_outs.any = true;
+            Err(Stop::NoVerdict(NoVerdict::Error(format!(
+                "the case did not finish within {} s",
+                most.as_secs()
+            ))))
+        }
     };
     if let Err(Stop::NoVerdict(no_verdict)) = outcome {
         runner.outcome.no_verdict = Some(no_verdict);
     }
-    runner.end_process().await;
+    runner.end_process(config.grace).await;
     runner.outcome.duration = started.elapsed();
     runner.outcome
 }
 
 /// What the caller did not provide: a prompt, or the mock model.
-fn missing_precondition(
+pub(super) fn missing_precondition(
     case: &Case,
     protocol: SuiteProtocol,
     config: &RunConfig,
@@ -195,19 +144,77 @@ fn missing_precondition(
     None
 }
 
+/// A capability that the case needs and that the agent does not advertise in its response to
+/// `initialize`.
+pub(super) fn missing_capability(
+    case: &Case,
+    protocol: SuiteProtocol,
+    initialize: &Value,
+) -> Option<NoVerdict> {
+    let capabilities = match protocol {
+        SuiteProtocol::Mcp | SuiteProtocol::AcpV2 => "capabilities",
+        _ => "agentCapabilities",
+    };
+    let is_missing = |pointer: &&String| {
+        let value = initialize.get(capabilities);
+        let value = value.and_then(|all| all.pointer(pointer));
+        !matches!(value, Some(Value::Bool(true) | Value::Object(_)))
+    };
+    let pointer = case.needs.capabilities.iter().find(is_missing)?;
+    let name = pointer.trim_start_matches('/').replace('/', ".");
+    let why = format!("the agent does not advertise `{name}`");
+    Some(NoVerdict::NotApplicable(why))
+}
+
+impl<'a> CaseRunner<'a> {
+    pub(super) fn new(
+        case: &'a Case,
+        protocol: SuiteProtocol,
+        config: &'a RunConfig,
+        root: &Path,
+    ) -> CaseRunner<'a> {
+        CaseRunner {
+            case,
+            config,
+            protocol,
+            connection: None,
+            client: case.client.clone(),
+            bindings: Bindings::default(),
+            sent: HashMap::new(),
+            root: root.to_owned(),
+            outcome: CaseOutcome::default(),
+            started: Instant::now(),
+            recorders: HashMap::new(),
+            prompted: HashSet::new(),
+            directories: 0,
+            is_logged_in: false,
+            seen_until: 0,
+            steps_started: false,
+            needs_login: false,
+            was_killed: false,
+        }
+    }
+}
+
 impl CaseRunner<'_> {
     async fn run(&mut self) -> StepResult {
+        self.bind_basics()?;
+        self.begin(self.case.begin).await?;
+        self.check_needs()?;
+        self.steps_started = true;
+        let case = self.case;
+        self.steps(&case.steps).await
+    }
+
+    /// Creates the directories of the case, and binds them and the prompts.
+    pub(super) fn bind_basics(&mut self) -> StepResult {
         let work = self.directory("work")?;
         let other = self.directory("other")?;
         self.bindings.bind("cwd", json!(work), Vec::new());
         self.bindings.bind("other", json!(other), Vec::new());
         self.bindings
             .bind("prompts", json!(self.config.prompts), Vec::new());
-        self.begin(self.case.begin).await?;
-        self.check_needs()?;
-        self.steps_started = true;
-        let case = self.case;
-        self.steps(&case.steps).await
+        Ok(())
     }
 
     pub(super) fn directory(&mut self, name: &str) -> Result<String, Stop> {
@@ -261,7 +268,8 @@ impl CaseRunner<'_> {
         let started =
             Connection::start(launcher, &cwd, &env, monitors, answers, root, so_far).await;
         match started {
-            Ok(connection) => {
+            Ok(mut connection) => {
+                connection.start_allowance = self.config.start_allowance();
                 self.connection = Some(connection);
                 Ok(())
             }
@@ -269,7 +277,8 @@ impl CaseRunner<'_> {
                 self.outcome.transcript = transcript;
                 Err(match error {
                     StartError::Refused(refusal) => NoVerdict::of_refusal(&refusal),
-                    error => NoVerdict::Error(error.to_string()),
+                    // The environment is at fault, such as a program that is missing.
+                    error => NoVerdict::NotVerified(error.to_string()),
                 }
                 .into())
             }
@@ -344,9 +353,8 @@ impl CaseRunner<'_> {
         params: Option<Value>,
     ) -> Result<ReceivedMessage, Stop> {
         let (config, usual) = (self.config, self.config.timeout);
-        // A process needs some time to start.
         let (history, timeout) = match method {
-            "initialize" => (Some(&config.starts), config.starts.time_limit(usual * 2)),
+            "initialize" => (Some(&config.starts), config.starts.time_limit(usual)),
             "session/new" => (Some(&config.sessions), config.sessions.time_limit(usual)),
             _ => (None, usual),
         };
@@ -355,7 +363,7 @@ impl CaseRunner<'_> {
         let answer = match sent {
             Ok((id, line)) => {
                 let answer = connection.answer(&id, timeout).await;
-                if matches!(answer, Err(NoResponse::TimedOut(time)) if time >= usual) {
+                if matches!(answer, Err(NoResponse::TimedOut(_)) if timeout >= usual) {
                     connection.give_up(&id);
                 }
                 answer.map(|a| (a, line))
@@ -370,14 +378,17 @@ impl CaseRunner<'_> {
                 Ok(answer)
             }
             Err(no_response) => {
-                if let Some(history) = history {
+                let starved = matches!(no_response, NoResponse::Starved(..));
+                if let Some(history) = history.filter(|_| !starved) {
                     history.unanswered_because(&no_response.to_string());
                 }
                 match no_response {
-                    NoResponse::Ended(how) if self.steps_started => Err(self.agent_exited(&how)),
+                    NoResponse::Ended(how) if self.steps_started => {
+                        Err(self.agent_exited(&how, Some(method)))
+                    }
                     no_response => {
                         let before = match no_response {
-                            NoResponse::TimedOut(time) if time < usual => {
+                            NoResponse::TimedOut(_) if timeout < usual => {
                                 " (short limit: it was never answered in this run)"
                             }
                             _ => "",
@@ -415,11 +426,10 @@ impl CaseRunner<'_> {
                 }
                 Ok(())
             }
-            None if needs_login(&answer) => Err(NoVerdict::NotVerified(
-                "a session requires a login: pass a method with --auth-method, or log in first"
-                    .to_owned(),
-            )
-            .into()),
+            None if needs_login(&answer) => {
+                self.needs_login = true;
+                Err(NoVerdict::NotVerified(NEEDS_LOGIN.to_owned()).into())
+            }
             None => {
                 let text = answer.json.get("error").map(describe_error);
                 let text = text.unwrap_or_else(|| "no sessionId".to_owned());
@@ -462,21 +472,9 @@ impl CaseRunner<'_> {
     }
 
     fn check_needs(&mut self) -> StepResult {
-        let capabilities = match self.protocol {
-            SuiteProtocol::Mcp | SuiteProtocol::AcpV2 => "capabilities",
-            _ => "agentCapabilities",
-        };
-        for pointer in &self.case.needs.capabilities {
-            let value = self
-                .outcome
-                .initialize
-                .get(capabilities)
-                .and_then(|c| c.pointer(pointer));
-            if !matches!(value, Some(Value::Bool(true) | Value::Object(_))) {
-                let name = pointer.trim_start_matches('/').replace('/', ".");
-                let why = format!("the agent does not advertise `{name}`");
-                return Err(NoVerdict::NotApplicable(why).into());
-            }
+        let initialize = &self.outcome.initialize;
+        if let Some(no_verdict) = missing_capability(self.case, self.protocol, initialize) {
+            return Err(no_verdict.into());
         }
         if let Some(no_verdict) = missing_precondition(self.case, self.protocol, self.config) {
             return Err(no_verdict.into());
@@ -512,10 +510,7 @@ impl CaseRunner<'_> {
 
     /// Replaces the references in a message.
     pub(super) fn fill_message(&self, text: &str) -> String {
-        match self.bindings.fill(&Value::String(text.to_owned())) {
-            Ok(Value::String(text)) => text,
-            _ => text.to_owned(),
-        }
+        self.bindings.fill_message(text)
     }
 
     pub(super) fn tag(&self) -> String {
@@ -575,50 +570,63 @@ impl CaseRunner<'_> {
     /// Handles a failed write, which the agent caused.
     pub(super) fn send_failed(&mut self, no_response: &NoResponse) -> Stop {
         match no_response {
-            NoResponse::Ended(how) => self.agent_exited(how),
+            NoResponse::Ended(how) => self.agent_exited(how, None),
             _ => {
                 let message = format!("cannot send to the agent: {no_response}");
-                self.violate_all(&message, Vec::new());
+                self.violate_all(&CaseViolation::new(message, Vec::new()));
                 Stop::Violation
             }
         }
     }
 
-    /// Handles the exit of the agent. During a case, this violates everything that the case
-    /// decides, no matter how the exit was noticed. Before the first step, nothing is decided.
-    pub(super) fn agent_exited(&mut self, how: &str) -> Stop {
+    /// Handles the exit of the agent, while it had to answer `method`. During a case, this violates
+    /// everything that the case decides, no matter how the exit was noticed. Before the first step,
+    /// nothing is decided.
+    pub(super) fn agent_exited(&mut self, how: &str, method: Option<&str>) -> Stop {
         if !self.steps_started {
             return NoVerdict::NotVerified(format!("the agent is not running: {how}")).into();
         }
         let connection = self.connection.as_ref();
-        let lines = connection.map_or_else(Vec::new, Connection::last_sent);
-        let message = format!("during the case, {how}");
-        self.violate_each(&message, lines, true);
+        let mut lines = connection.map_or_else(Vec::new, Connection::last_sent);
+        lines.extend(connection.map(|connection| connection.transcript.last()));
+        let unanswered = method.map(|method| Unanswered {
+            method: method.to_owned(),
+            is_exit: true,
+        });
+        let violation = CaseViolation {
+            is_exit: true,
+            unanswered,
+            ..CaseViolation::new(format!("during the case, {how}"), lines)
+        };
+        self.violate_all(&violation);
         Stop::Violation
     }
 
-    pub(super) fn violate_all(&mut self, message: &str, lines: Vec<u64>) {
-        self.violate_each(message, lines, false);
-    }
-
-    fn violate_each(&mut self, message: &str, lines: Vec<u64>, is_exit: bool) {
+    /// Violates everything that the case decides.
+    pub(super) fn violate_all(&mut self, violation: &CaseViolation) {
         for requirement in &self.case.decides {
             self.outcome.violations.push(CaseViolation {
                 requirement: requirement.clone(),
-                message: message.to_owned(),
-                lines: lines.clone(),
-                at: None,
-                is_guess: false,
-                is_exit,
+                ..violation.clone()
             });
         }
     }
 
+    /// Ends the current process before a restart. It may take as long as the protocol lets an
+    /// agent take after its stdin was closed, because it may still have to store its sessions.
+    pub(super) async fn end_for_restart(&mut self) {
+        if let Some(connection) = &mut self.connection {
+            self.was_killed |= !connection.close(self.config.restart_grace).await;
+        }
+        self.end_process(Duration::ZERO).await;
+    }
+
     /// Ends the current process.
-    pub(super) async fn end_process(&mut self) {
+    pub(super) async fn end_process(&mut self, grace: Duration) {
         if let Some(connection) = self.connection.take() {
             self.outcome.agent += connection.waited;
-            let (transcript, notes) = connection.finish(self.config.grace).await;
+            self.outcome.time_outs.add(connection.time_outs);
+            let (transcript, notes) = connection.finish(grace).await;
             self.outcome.transcript = transcript;
             self.outcome.notes.push(notes);
         }

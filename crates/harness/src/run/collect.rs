@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::CaseTranscript;
 use super::case::{CaseOutcome, CaseViolation, NoVerdict};
 use super::evidence::{quote_lines, quote_passed};
+use super::follow::{self, UnansweredRow};
 use crate::model::{CaseResult, Evidence, Target, Timing, Verdict};
 use crate::monitor::MonitorNotes;
 use crate::suite::{Case, Requirement, Selection, Suite};
@@ -58,6 +59,8 @@ pub struct ResultCollector {
     keep_transcripts: bool,
     initialize: Value,
     internal_errors: Vec<String>,
+    /// Rows that are violated because a request was not answered.
+    unanswered: Vec<UnansweredRow>,
     /// What was selected. For everything else, only violations are reported.
     only: Selection,
 }
@@ -72,7 +75,16 @@ impl ResultCollector {
             keep_transcripts,
             initialize: Value::Null,
             internal_errors: Vec::new(),
+            unanswered: Vec::new(),
             only,
+        }
+    }
+
+    /// Adds the first start of the agent, which is not part of a case.
+    pub fn add_trial(&mut self, outcome: CaseOutcome) {
+        super::add_times(&mut self.timing, &outcome);
+        if self.initialize.is_null() {
+            self.initialize = outcome.initialize;
         }
     }
 
@@ -92,9 +104,18 @@ impl ResultCollector {
             row.message = message;
             row.evidence = evidence;
             row.duration_ms = outcome.duration.as_secs_f64() * 1000.0;
+            let decisive = decisive(id, &outcome);
+            if let Some(request) = decisive.and_then(|violation| violation.unanswered.clone()) {
+                self.unanswered.push(UnansweredRow {
+                    suite,
+                    case: case.id.clone(),
+                    requirement: id.clone(),
+                    request,
+                });
+            }
             if !matches!(verdict, Verdict::Fail | Verdict::Warn) {
                 row.hint = None;
-            } else if decisive(id, &outcome).is_some_and(|violation| violation.is_exit) {
+            } else if decisive.is_some_and(|violation| violation.is_exit) {
                 let is_message =
                     |e: &Evidence| e.direction == "to-agent" && !e.text.trim().is_empty();
                 let hint = match row.evidence.iter().any(is_message) {
@@ -228,6 +249,7 @@ impl ResultCollector {
     }
 
     pub fn finish(mut self, suites: &[Suite]) -> (Vec<CaseResult>, Vec<CaseTranscript>) {
+        follow::name_causes(&mut self.rows, &self.unanswered, suites);
         for (index, suite) in suites.iter().enumerate() {
             for (at, requirement) in suite.requirements.iter().enumerate() {
                 if let Some(row) = self.monitor_row(index, suite, requirement) {
@@ -261,6 +283,7 @@ impl ResultCollector {
                 duration_ms: 0.0,
                 transcript: None,
                 known: false,
+                follows: None,
             });
         }
         (results, self.transcripts)
@@ -310,19 +333,28 @@ impl ResultCollector {
             .map(|(_, monitored)| monitored)
             .collect();
         let all: Vec<&MonitorViolation> = findings.iter().flat_map(|w| &w.rows).collect();
-        // Do not report a violation again that the case itself has already reported.
-        let is_reported = |violation: &MonitorViolation| {
-            let mut rows = self.rows.iter().filter(|(suite, ..)| *suite == index);
-            rows.any(|(_, _, row)| {
-                row.case == violation.case
-                    && row.requirement == requirement.id
-                    && row.verdict == requirement.level.violated()
-            })
+        // Do not report a requirement again that a case has already reported.
+        let rows = || self.rows.iter().filter(|(suite, ..)| *suite == index);
+        let is_reported = rows().any(|(_, _, row)| {
+            row.requirement == requirement.id && row.verdict == requirement.level.violated()
+        });
+        if is_reported && !all.is_empty() {
+            return None;
+        }
+        let cause = |violation: &MonitorViolation| {
+            follow::cause_of(
+                &violation.case,
+                &violation.evidence,
+                rows().map(|(_, _, r)| r),
+            )
         };
         let violations: Vec<&MonitorViolation> =
-            all.iter().copied().filter(|r| !is_reported(r)).collect();
-        if violations.is_empty() && !all.is_empty() {
-            return None;
+            all.iter().copied().filter(|r| cause(r).is_none()).collect();
+        if let Some(first) = all.first().filter(|_| violations.is_empty()) {
+            row.message.clone_from(&first.message);
+            row.evidence = first.evidence.clone();
+            follow::follow(&mut row, &cause(first).unwrap_or_default());
+            return Some(row);
         }
         let passed: u64 = findings.iter().map(|w| w.passed).sum();
         if let Some(first) = violations
@@ -405,6 +437,7 @@ fn row(suite: &Suite, requirement: &Requirement, case: &str) -> CaseResult {
         duration_ms: 0.0,
         transcript: None,
         known: false,
+        follows: None,
     }
 }
 
@@ -466,8 +499,14 @@ fn verdict_for(
             (Verdict::Error, why.clone(), shown)
         }
         None if outcome.checked.contains(&requirement.id) => {
-            let from = outcome.passed_lines.len().saturating_sub(2);
-            let lines = outcome.passed_lines.get(from..).unwrap_or_default();
+            // The lines that were checked last. If the check was about something else, such as a
+            // file, the last lines of the case.
+            let proof = outcome.proof.iter().rev();
+            let mut proof = proof.filter(|(id, lines)| *id == requirement.id && !lines.is_empty());
+            let proof = proof.next().map(|(_, lines)| lines.as_slice());
+            let lines = proof.unwrap_or(&outcome.passed_lines);
+            let from = lines.len().saturating_sub(2);
+            let lines = lines.get(from..).unwrap_or_default();
             let shown = quote_passed(&outcome.transcript, lines);
             (Verdict::Pass, "met".to_owned(), shown)
         }

@@ -12,10 +12,10 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
-use super::process::{AgentProcess, Launcher, StartError, exit_value, merge_env};
+use super::process::{AgentProcess, Launcher, StartError, merge_env};
 use super::services::ClientServices;
-use crate::model::{STDERR_LABEL, STDERR_SEPARATOR};
-use crate::monitor::{MonitorNotes, MonitorRunner, id_key};
+use super::time_limit::TimeLimit;
+use crate::monitor::{MonitorRunner, id_key};
 use crate::suite::ClientBehavior;
 use agentproto_sandbox::spawn::{Exit, Piece};
 use agentproto_wire::{Direction, Envelope, Line, MessageKind, Transcript};
@@ -51,6 +51,9 @@ pub enum ConnectionEvent {
 pub enum NoResponse {
     /// The time limit was reached.
     TimedOut(Duration),
+    /// The time limit was reached, but the agent could hardly run: the time since the start of the
+    /// wait, and how much of it the agent waited for a processor.
+    Starved(Duration, Duration),
     /// The turn or request that should have caused the message is over.
     TooLate,
     /// The process ended: how, and the end of its stderr.
@@ -61,6 +64,12 @@ impl std::fmt::Display for NoResponse {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             NoResponse::TimedOut(time) => write!(f, "timed out after {} s", time.as_secs_f64()),
+            NoResponse::Starved(time, waited) => write!(
+                f,
+                "the machine was too busy: of {} s, the agent waited {} s for a processor",
+                time.as_secs(),
+                waited.as_secs().min(time.as_secs())
+            ),
             NoResponse::TooLate => {
                 write!(f, "the turn or request that should have caused it is over")
             }
@@ -70,22 +79,46 @@ impl std::fmt::Display for NoResponse {
 }
 
 pub struct Connection {
-    process: AgentProcess,
+    pub(super) process: AgentProcess,
     started: Instant,
     pub transcript: Transcript,
-    monitors: MonitorRunner,
+    pub(super) monitors: MonitorRunner,
     pub services: ClientServices,
     replies: mpsc::UnboundedReceiver<Value>,
     pub inbox: VecDeque<ReceivedMessage>,
     /// Bytes written since the last line feed.
     partial_line: Vec<u8>,
     next_id: u64,
-    is_over: bool,
-    exit: Option<(Exit, Duration)>,
+    pub(super) is_over: bool,
+    /// Since when the process is expected to exit.
+    pub(super) exit_awaited: Option<Instant>,
+    pub(super) exit: Option<(Exit, Duration)>,
     /// Total time spent waiting for responses.
     pub waited: Duration,
+    /// Additional time until the first output, because a process needs time to start.
+    pub start_allowance: Duration,
+    /// Whether the agent has written to stdout.
+    has_output: bool,
+    /// What happened at the time limits that were reached.
+    pub time_outs: TimeOuts,
     /// Transcript lines of the last messages that were sent.
     last_sent: VecDeque<u64>,
+}
+
+/// Time limits that were reached while waiting for an agent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimeOuts {
+    /// Whether a limit was reached.
+    pub any: bool,
+    /// Whether the machine was too busy at one of them.
+    pub is_starved: bool,
+}
+
+impl TimeOuts {
+    pub fn add(&mut self, other: TimeOuts) {
+        self.any |= other.any;
+        self.is_starved |= other.is_starved;
+    }
 }
 
 impl Drop for Connection {
@@ -127,15 +160,19 @@ impl Connection {
             partial_line: Vec::new(),
             next_id: 1,
             is_over: false,
+            exit_awaited: None,
             exit: None,
             waited: Duration::ZERO,
+            start_allowance: Duration::ZERO,
+            has_output: false,
+            time_outs: TimeOuts::default(),
             last_sent: VecDeque::new(),
         };
         connection.note(Direction::Process, br#"{"started":true}"#, true, None);
         Ok(connection)
     }
 
-    fn note(
+    pub(super) fn note(
         &mut self,
         direction: Direction,
         bytes: &[u8],
@@ -254,10 +291,12 @@ impl Connection {
                 ConnectionEvent::OutputEnded
             }
             Some(Piece::Line { bytes, ended }) => {
+                self.has_output = true;
                 let line = self.note(Direction::FromAgent, &bytes, ended, None);
                 self.take(line).await
             }
             Some(Piece::TooLong { start, length }) => {
+                self.has_output = true;
                 let line = self.note(Direction::FromAgent, &start, true, Some(length));
                 self.take(line).await
             }
@@ -328,9 +367,13 @@ impl Connection {
         if let Some(found) = found {
             return Ok(found.clone());
         }
-        let until = start_time + within;
+        let within = match self.has_output {
+            true => within,
+            false => within + self.start_allowance,
+        };
+        let mut limit = self.time_limit(within);
         let outcome = loop {
-            match self.next(until).await {
+            match self.next(limit.next_check()).await {
                 ConnectionEvent::Message(received) => {
                     let same_line = self
                         .inbox
@@ -342,16 +385,41 @@ impl Connection {
                         break Ok(found.clone());
                     }
                 }
-                ConnectionEvent::Other => {}
+                ConnectionEvent::Other | ConnectionEvent::TimedOut => {}
                 ConnectionEvent::OutputEnded => break Err(self.exit_reason().await),
-                ConnectionEvent::TimedOut => break Err(NoResponse::TimedOut(within)),
             }
-            if Instant::now() >= until {
-                break Err(NoResponse::TimedOut(within));
+            if limit.is_over() {
+                break Err(self.timed_out(&limit, within));
             }
         };
         self.waited += start_time.elapsed();
         outcome
+    }
+
+    /// A time limit for the agent, from now on.
+    pub fn time_limit(&self, within: Duration) -> TimeLimit {
+        TimeLimit::new(self.process.id(), within)
+    }
+
+    /// Records that a time limit was reached.
+    pub fn timed_out(&mut self, limit: &TimeLimit, within: Duration) -> NoResponse {
+        self.time_outs.any = true;
+        if !limit.is_starved() {
+            return NoResponse::TimedOut(within);
+        }
+        self.time_outs.is_starved = true;
+        let (time, waited) = limit.times();
+        NoResponse::Starved(time, waited)
+    }
+
+    /// Whether the agent has sent a message.
+    pub fn has_messages(&self) -> bool {
+        !self.inbox.is_empty()
+    }
+
+    /// Whether the agent has written anything to stdout.
+    pub fn has_output(&self) -> bool {
+        self.has_output
     }
 
     /// Waits for the response to a request.
@@ -386,118 +454,7 @@ impl Connection {
         }
     }
 
-    pub fn close_input(&mut self) {
-        if self.process.stdin.take().is_some() {
-            self.note(Direction::Process, br#"{"input":"closed"}"#, true, None);
-            self.monitors.input_closed();
-        }
-    }
-
-    pub fn signal(&self, number: i32) {
-        // A process that has already exited cannot receive it.
-        let _ = self.process.signal(number);
-    }
-
-    /// Waits until the process exits.
-    pub async fn wait_for_exit(&mut self, within: Duration) -> Option<Value> {
-        if let Some((exit, after)) = &self.exit {
-            return Some(exit_value(exit, *after));
-        }
-        let start_time = Instant::now();
-        let until = start_time + within;
-        // Read the remaining output first.
-        loop {
-            match self.next(until).await {
-                ConnectionEvent::OutputEnded => break,
-                ConnectionEvent::TimedOut => return None,
-                _ if Instant::now() >= until => return None,
-                _ => {}
-            }
-        }
-        let exit = timeout_at(until, self.process.wait()).await.ok()?;
-        Some(self.exited(exit, start_time.elapsed()))
-    }
-
-    fn exited(&mut self, exit: Exit, after: Duration) -> Value {
-        for line in self.process.stderr.take(true) {
-            let line = self.note(Direction::Stderr, &line, true, None);
-            self.monitors.on_line(&line);
-        }
-        let value = exit_value(&exit, after);
-        self.exit = Some((exit, after));
-        let text = json!({"exit": value}).to_string();
-        self.note(Direction::Process, text.as_bytes(), true, None);
-        value
-    }
-
-    /// Describes how a process that closed stdout ended.
-    async fn exit_reason(&mut self) -> NoResponse {
-        if self.exit.is_none() {
-            let start_time = Instant::now();
-            let until = start_time + Duration::from_millis(500);
-            match timeout_at(until, self.process.wait()).await {
-                Ok(exit) => {
-                    self.exited(exit, start_time.elapsed());
-                }
-                Err(_) => {
-                    return NoResponse::Ended(
-                        "the agent closed stdout but is still running".to_owned(),
-                    );
-                }
-            }
-        }
-        let how = match &self.exit {
-            Some((exit, _)) => agentproto_runtime::arm::process::describe(exit),
-            None => "ended".to_owned(),
-        };
-        let words = self.stderr_tail();
-        NoResponse::Ended(match words.is_empty() {
-            true => format!("the agent {how} and wrote nothing to stderr"),
-            false => format!("the agent {how}{STDERR_LABEL}{words}"),
-        })
-    }
-
-    /// The last lines that the agent wrote to stderr.
-    pub fn stderr_tail(&self) -> String {
-        let mut words = Vec::new();
-        for number in self.transcript.numbers().rev().take(2000) {
-            let line = self.transcript.line(number);
-            if let Some(line) = line.filter(|l| l.direction == Direction::Stderr) {
-                words.push(line.text());
-            }
-            if words.len() == 5 {
-                break;
-            }
-        }
-        words.reverse();
-        words.join(STDERR_SEPARATOR)
-    }
-
     pub fn is_over(&self) -> bool {
         self.is_over
-    }
-
-    /// Ends the process, and returns the transcript and the notes of the monitors.
-    pub async fn finish(mut self, grace: Duration) -> (Transcript, MonitorNotes) {
-        if self.exit.is_none() {
-            self.close_input();
-            let until = Instant::now() + grace;
-            while !self.is_over {
-                match self.next(until).await {
-                    ConnectionEvent::TimedOut => break,
-                    _ if Instant::now() >= until => break,
-                    _ => {}
-                }
-            }
-            let start_time = Instant::now();
-            let left = until.saturating_duration_since(start_time);
-            let exit = self.process.end(left).await;
-            self.exited(exit, start_time.elapsed());
-        }
-        let code = self.exit.as_ref().and_then(|(exit, _)| exit.status.code());
-        let last_line = self.transcript.last();
-        let ending = self.monitors.ending(last_line, code.is_some());
-        let transcript = std::mem::take(&mut self.transcript);
-        (transcript, self.monitors.finish(&ending))
     }
 }

@@ -10,6 +10,8 @@ use agentproto_wire::{Direction, Line, Transcript, span};
 
 /// Maximum number of evidence lines.
 const MAX_LINES: usize = 6;
+/// Maximum number of lines that are searched for the position of an error.
+const MAX_SEARCHED_LINES: usize = 200;
 /// Maximum number of characters per evidence line.
 const MAX_CHARS: usize = 1500;
 /// Maximum number of characters per evidence line of a row that passed.
@@ -19,10 +21,15 @@ const MAX_SEARCHED_BYTES: usize = 4 << 20;
 
 /// Quotes the lines that prove a violation. `at` is the JSON Pointer to the error in one of them.
 pub fn quote_lines(transcript: &Transcript, lines: &[u64], at: Option<&str>) -> Vec<Evidence> {
-    let lines = select_lines(transcript, lines);
     // An empty pointer means the whole message and needs no mark.
     let at = at.filter(|at| !at.is_empty());
-    let marked = at.and_then(|at| Some((at, locate(&lines, at)?)));
+    let marked = at.and_then(|at| {
+        let searched = lines.iter().take(MAX_SEARCHED_LINES);
+        let searched: Vec<Line> = searched.filter_map(|n| transcript.line(*n)).collect();
+        Some((at, locate(&searched, at)?))
+    });
+    let proof = marked.as_ref().map(|(_, (line, _))| *line);
+    let lines = select_lines(transcript, lines, proof);
     let mut quoted: Vec<Evidence> = Vec::new();
     for line in &lines {
         let here = marked
@@ -39,7 +46,7 @@ pub fn quote_lines(transcript: &Transcript, lines: &[u64], at: Option<&str>) -> 
 
 /// Quotes lines that show what happened if nothing is wrong.
 pub fn quote_passed(transcript: &Transcript, lines: &[u64]) -> Vec<Evidence> {
-    let lines = select_lines(transcript, lines);
+    let lines = select_lines(transcript, lines, None);
     let mut quoted: Vec<_> = lines
         .iter()
         .map(|l| quote_line(l, None, MAX_CHARS_PASSED))
@@ -49,8 +56,8 @@ pub fn quote_passed(transcript: &Transcript, lines: &[u64]) -> Vec<Evidence> {
 }
 
 /// Selects lines. If there are too many, keeps the first and the last of the list: the error, and
-/// what led to it.
-fn select_lines(transcript: &Transcript, lines: &[u64]) -> Vec<Line> {
+/// what led to it. The line that contains the error is always kept.
+fn select_lines(transcript: &Transcript, lines: &[u64], proof: Option<u64>) -> Vec<Line> {
     let mut numbers: Vec<u64> = Vec::new();
     for number in lines {
         if !numbers.contains(number) {
@@ -61,6 +68,11 @@ fn select_lines(transcript: &Transcript, lines: &[u64]) -> Vec<Line> {
         let half = MAX_LINES / 2;
         let rest = numbers.len() - (MAX_LINES - half);
         numbers.drain(half..rest);
+        if let Some(proof) = proof.filter(|proof| !numbers.contains(proof))
+            && let Some(middle) = numbers.get_mut(half)
+        {
+            *middle = proof;
+        }
     }
     let found = numbers.iter().filter_map(|number| transcript.line(*number));
     found.collect()
@@ -155,6 +167,19 @@ mod tests {
         assert_eq!(shown[2].pointer.as_deref(), Some("/result/stopReason"));
         assert!(shown[2].text.contains("characters]…"), "{}", shown[2].text);
         assert!(shown[0].mark.is_none() && shown[1].pointer.is_none());
+    }
+
+    #[test]
+    fn the_line_with_the_error_is_always_kept() {
+        let plain = (Direction::FromAgent, r#"{"result":{}}"#);
+        let mut all = vec![plain; 20];
+        all[9] = (Direction::FromAgent, r#"{"result":{"stopReason":"done"}}"#);
+        let transcript = transcript(&all);
+        let named: Vec<u64> = (2..20).collect();
+        let shown = quote_lines(&transcript, &named, Some("/result/stopReason"));
+        assert_eq!(shown.len(), MAX_LINES);
+        let proof = shown.iter().find(|line| line.pointer.is_some());
+        assert_eq!(marked(proof.expect("the line")), r#""done""#);
     }
 
     #[test]

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::case::{CaseRunner, CaseViolation, NoVerdict, RequiredResponse, StepResult, Stop};
+use super::case::{
+    CaseRunner, CaseViolation, NoVerdict, RequiredResponse, StepResult, Stop, Unanswered,
+};
 use super::connection::{NoResponse, ReceivedMessage};
 use crate::monitor::id_key;
 use crate::suite::{
@@ -13,6 +15,8 @@ use crate::suite::{
 };
 use agentproto_wire::MessageKind;
 
+/// Added to what is wrong after a restart for which the agent had to be killed.
+const KILLED: &str = "; the agent did not exit after its stdin was closed, and was killed";
 /// How long to wait for a response after a later request was answered.
 const LATE_RESPONSE_LIMIT: Duration = Duration::from_secs(1);
 
@@ -64,11 +68,12 @@ impl CaseRunner<'_> {
         let usual = within.unwrap_or(self.config.timeout);
         let within = history.map_or(usual, |history| history.time_limit(usual));
         let answer = self.connection()?.answer(&id, within).await;
-        if matches!(answer, Err(NoResponse::TimedOut(time)) if time >= self.config.timeout) {
+        if matches!(answer, Err(NoResponse::TimedOut(_)) if within >= self.config.timeout) {
             self.connection()?.give_up(&id);
         }
         match (&answer, history) {
             (Ok(_), Some(history)) => history.answered(),
+            (Err(NoResponse::Starved(..)), _) => {}
             (Err(no_response), Some(history)) => {
                 history.unanswered_because(&no_response.to_string())
             }
@@ -94,11 +99,15 @@ impl CaseRunner<'_> {
                 }
                 self.check(Some((&answer.json, &lines)), expect)
             }
-            Err(NoResponse::Ended(how)) if expect.is_empty() => Err(self.agent_exited(&how)),
-            Err(no_response) if expect.is_empty() => Err(NoVerdict::NotVerified(format!(
-                "`{method}` was not answered: {no_response}"
-            ))
-            .into()),
+            Err(NoResponse::Ended(how)) if expect.is_empty() => {
+                Err(self.agent_exited(&how, Some(method)))
+            }
+            Err(no_response)
+                if expect.is_empty() || matches!(no_response, NoResponse::Starved(..)) =>
+            {
+                let why = format!("`{method}` was not answered: {no_response}");
+                Err(NoVerdict::NotVerified(why).into())
+            }
             Err(no_response) => {
                 let message = match expect.iter().find_map(|e| e.message.clone()) {
                     Some(template) => {
@@ -107,20 +116,28 @@ impl CaseRunner<'_> {
                     }
                     None => format!("`{method}` was not answered: {no_response}"),
                 };
+                let is_exit = matches!(no_response, NoResponse::Ended(_));
+                let mut lines = vec![line];
+                if is_exit {
+                    lines.push(self.connection()?.transcript.last());
+                }
+                let violation = CaseViolation {
+                    unanswered: Some(Unanswered {
+                        method: method.to_owned(),
+                        is_exit,
+                    }),
+                    ..CaseViolation::new(message, lines)
+                };
                 let mut decided: Vec<&String> =
                     expect.iter().filter_map(|e| e.decides.as_ref()).collect();
                 decided.dedup();
                 if decided.is_empty() || decided.len() < expect.len() {
-                    self.violate_all(&message, vec![line]);
+                    self.violate_all(&violation);
                 } else {
                     for requirement in decided {
                         self.outcome.violations.push(CaseViolation {
                             requirement: requirement.clone(),
-                            message: message.clone(),
-                            lines: vec![line],
-                            at: None,
-                            is_guess: false,
-                            is_exit: false,
+                            ..violation.clone()
                         });
                     }
                 }
@@ -141,17 +158,23 @@ impl CaseRunner<'_> {
                 None => self.case.decides.clone(),
             };
             self.outcome.checked.extend(decided.iter().cloned());
-            if let Err(failure) = expect.check(here, &self.bindings) {
+            let Err(mut failure) = expect.check(here, &self.bindings) else {
+                let lines = expect.lines(here, &self.bindings);
                 for requirement in decided {
-                    self.outcome.violations.push(CaseViolation {
-                        requirement,
-                        message: failure.message.clone(),
-                        lines: failure.lines.clone(),
-                        at: failure.at.clone(),
-                        is_guess: expect.is_guess,
-                        is_exit: false,
-                    });
+                    self.outcome.proof.push((requirement, lines.clone()));
                 }
+                continue;
+            };
+            if self.was_killed {
+                failure.message.push_str(KILLED);
+            }
+            for requirement in decided {
+                self.outcome.violations.push(CaseViolation {
+                    requirement,
+                    at: failure.at.clone(),
+                    is_guess: expect.is_guess,
+                    ..CaseViolation::new(failure.message.clone(), failure.lines.clone())
+                });
             }
         }
         Ok(())
@@ -233,10 +256,11 @@ impl CaseRunner<'_> {
                     }
                 };
                 let message = format!("no {awaited} received: {no_response}");
+                let method = self.awaited_method(wait, until.as_ref());
                 if let (false, NoResponse::Ended(how)) = (wait.is_expected, &no_response) {
-                    return Err(self.agent_exited(how));
+                    return Err(self.agent_exited(how, method.as_deref()));
                 }
-                if !wait.is_expected {
+                if !wait.is_expected || matches!(no_response, NoResponse::Starved(..)) {
                     return Err(NoVerdict::NotVerified(message).into());
                 }
                 let message = match &wait.failure_message {
@@ -244,10 +268,17 @@ impl CaseRunner<'_> {
                     None => message,
                 };
                 let last = self.connection()?.transcript.last();
-                self.violate_all(&message, vec![last]);
+                self.violate_all(&CaseViolation::new(message, vec![last]));
                 Err(Stop::Violation)
             }
         }
+    }
+
+    /// The method of the request after whose response no further message is awaited.
+    fn awaited_method(&self, wait: &WaitFor, last: Option<&String>) -> Option<String> {
+        let name = wait.unless.as_ref().filter(|_| last.is_some())?;
+        let is_prompt = self.prompted.contains(name);
+        is_prompt.then(|| "session/prompt".to_owned())
     }
 
     pub(super) async fn prompt(&mut self, prompt: &PromptStep) -> StepResult {
@@ -336,9 +367,13 @@ impl CaseRunner<'_> {
                 self.outcome.checked.extend(decided);
                 Ok(())
             }
+            Err((no_response @ NoResponse::Starved(..), _)) => {
+                let why = format!("cannot tell whether the agent still answers: {no_response}");
+                Err(NoVerdict::NotVerified(why).into())
+            }
             Err((no_response, line)) => {
                 let message = format!("the agent no longer answers: {no_response}");
-                self.violate_all(&message, vec![line]);
+                self.violate_all(&CaseViolation::new(message, vec![line]));
                 Err(Stop::Violation)
             }
         }

@@ -6,51 +6,64 @@ mod collect;
 /// Command lines and mock agents as targets.
 pub mod command;
 pub(crate) mod connection;
+mod ending;
 mod evidence;
+mod follow;
 mod handshake;
 /// Home directories of cases.
 pub mod home;
 mod messaging;
+mod outcome;
 /// Processes of the target.
 pub mod process;
+mod processor_waits;
 /// The prompts file.
 pub mod prompts;
 pub mod recipe;
+pub(crate) mod recipe_match;
 mod recorder;
 /// Checks of a recorded transcript.
 pub mod recording;
 /// Replay of a recording against a live agent.
 pub mod rerun;
 mod response_history;
+mod schedule;
 mod secrets;
 mod services;
 mod steps;
+mod time_limit;
 mod tools;
+mod trial;
 mod verdicts;
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use crate::model::{Refusal, Report, SCHEMA, SuiteInfo, Target, Timing, Tool};
+use crate::model::{LoginNeed, Refusal, Report, SCHEMA, SuiteInfo, Target, Timing, Tool};
 use crate::monitor::{self, Monitor};
-use crate::suite::{Case, CaseStep, Selection, StepKind, Suite, SuiteProtocol};
+use crate::suite::{Selection, Suite, SuiteProtocol};
 pub use agentproto_sandbox::run_directory::RunDirectory;
 use case::CaseOutcome;
 use collect::ResultCollector;
 pub use collect::{NOT_EXERCISED, file_name};
 use process::Launcher;
 pub use response_history::ResponseHistory;
+use schedule::{at, excluded_cases, logs_out, play, redact, selected_cases, wait_for_stop};
 pub use secrets::RunSecrets;
+use trial::AgentState;
 
 /// Maximum number of cases that run in parallel.
 const MAX_JOBS: u32 = 1000;
+/// Number of repeated cases that are too late again, after which no more are repeated: then the
+/// agent is the cause, or the machine stays busy.
+const MAX_LATE_AGAIN: usize = 4;
 
 /// The mock model, which records the requests that it receives.
 pub trait Model: Send + Sync {
@@ -79,8 +92,10 @@ pub struct RunConfig {
     pub timeout: Duration,
     /// How long to listen in order to check that nothing is sent.
     pub quiet: Duration,
-    /// Time between closing stdin and killing the process.
+    /// Time between closing stdin and killing the process at the end of a case.
     pub grace: Duration,
+    /// The same before a restart, when the agent may still have to store its sessions.
+    pub restart_grace: Duration,
     /// How to log in if a session requires it.
     pub login: LoginMethod,
     /// The mock model, if the agent runs with it.
@@ -97,6 +112,8 @@ pub struct RunConfig {
     pub sessions: ResponseHistory,
     /// What was learned about the time to answer prompts.
     pub turns: ResponseHistory,
+    /// Time from the first start to the response to `initialize`.
+    pub first_start: OnceLock<Duration>,
     /// Values that must not appear in a report.
     pub secrets: RunSecrets,
 }
@@ -112,6 +129,7 @@ impl RunConfig {
             timeout: Duration::from_secs(30),
             quiet: Duration::from_millis(300),
             grace: Duration::from_millis(1000),
+            restart_grace: Duration::from_secs(5),
             login: LoginMethod::No,
             model: None,
             workspace,
@@ -120,6 +138,7 @@ impl RunConfig {
             starts: ResponseHistory::default(),
             sessions: ResponseHistory::default(),
             turns: ResponseHistory::default(),
+            first_start: OnceLock::new(),
         }
     }
 
@@ -226,43 +245,60 @@ pub async fn run(
     let jobs = jobs.clamp(1, MAX_JOBS);
     let slots = Arc::new(Semaphore::new(jobs as usize));
     let all = work.len();
+    let mut collector = ResultCollector::new(options.only.clone(), options.keep_transcripts);
+    let cases = work
+        .iter()
+        .filter_map(|(suite, case)| at(&suites, *suite, *case));
+    let cases: Vec<_> = cases.map(|(suite, case)| (suite.protocol, case)).collect();
+    let mut trials = tokio::select! {
+        trials = Box::pin(trial::trials(&cases, &config)) => trials,
+        () = wait_for_stop(options.stop) => Vec::new(),
+    };
+    for trial in &mut trials {
+        redact(&mut trial.outcome, &config);
+    }
+    let needs_login = trials
+        .iter()
+        .find(|trial| trial.state == AgentState::Locked);
+    let needs_login = needs_login.map(|trial| LoginNeed::of(&trial.outcome.initialize, &target));
+    let is_dead = trials.iter().any(|trial| trial.state.is_silent());
+    let excluded = excluded_cases(&suites, &work, &trials, &config);
+    for trial in trials {
+        collector.add_trial(trial.outcome);
+    }
     let mut running = tokio::task::JoinSet::new();
     for (suite, case) in work {
         let (config, suites) = (Arc::clone(&config), Arc::clone(&suites));
         let (slots, stop) = (Arc::clone(&slots), options.stop);
+        let excluded = excluded.get(&(suite, case)).cloned();
         running.spawn(async move {
             let Some((of, the_case)) = at(&suites, suite, case) else {
                 return (suite, case, None);
             };
+            if let Some(why) = excluded {
+                return (suite, case, Some(CaseOutcome::no_verdict(why)));
+            }
             // A logout affects every case with the same login, so this case runs alone.
             let alone = config.shares_home() && logs_out(&the_case.steps);
             let needed = if alone { jobs } else { 1 };
             let _slot = slots.acquire_many_owned(needed).await;
-            if stop.load(Ordering::Relaxed) {
-                return (suite, case, None);
-            }
-            let playing = case::run_case(the_case, of.protocol, &config);
-            let mut outcome = tokio::select! {
-                outcome = playing => Some(outcome),
-                () = wait_for_stop(stop) => None,
-            };
-            if let Some(outcome) = &mut outcome {
-                let bundle = config.launcher.bundle().map(Arc::as_ref);
-                config.secrets.redact_outcome(outcome, bundle);
-            }
+            let outcome = play(of, the_case, &config, stop).await;
             (suite, case, outcome)
         });
     }
-    let mut collector = ResultCollector::new(options.only.clone(), options.keep_transcripts);
     let mut done = 0;
     let mut is_partial = false;
+    let mut late: Vec<(usize, usize, CaseOutcome)> = Vec::new();
     while let Some(ended) = running.join_next().await {
-        done += 1;
         match ended {
+            Ok((suite, case, Some(outcome))) if outcome.is_late() && !is_dead => {
+                late.push((suite, case, outcome));
+            }
             Ok((suite, case, Some(outcome))) => {
                 let Some((of, the_case)) = at(&suites, suite, case) else {
                     continue;
                 };
+                done += 1;
                 progress.done(&format!("{} {}", of.name, the_case.id), done, all);
                 collector.add_case(suite, of, the_case, outcome);
             }
@@ -275,6 +311,43 @@ pub async fn run(
             Err(error) => {
                 // An internal error in one case is reported, and the other cases continue.
                 collector.add_internal_error(&config.secrets.text(&error.to_string()));
+            }
+        }
+    }
+    // Cases that were too late are repeated alone, because other cases may have been the cause.
+    late.sort_by_key(|(suite, case, _)| (*suite, *case));
+    if !late.is_empty() {
+        for history in [&config.starts, &config.sessions, &config.turns] {
+            history.try_again();
+        }
+    }
+    let (mut late_again, mut starved_again) = (0, 0);
+    for (suite, case, first) in late {
+        let Some((of, the_case)) = at(&suites, suite, case) else {
+            continue;
+        };
+        let again = match first.time_outs.is_starved {
+            true => starved_again,
+            false => late_again,
+        };
+        let outcome = match again < MAX_LATE_AGAIN {
+            true => {
+                collector.timing.repeated += 1;
+                play(of, the_case, &config, options.stop).await
+            }
+            false => Some(first),
+        };
+        match outcome {
+            Some(outcome) => {
+                late_again += usize::from(outcome.is_late() && !outcome.time_outs.is_starved);
+                starved_again += usize::from(outcome.is_late() && outcome.time_outs.is_starved);
+                done += 1;
+                progress.done(&format!("{} {}", of.name, the_case.id), done, all);
+                collector.add_case(suite, of, the_case, outcome);
+            }
+            None => {
+                is_partial = true;
+                collector.add_interrupted(suite, of, the_case);
             }
         }
     }
@@ -307,6 +380,7 @@ pub async fn run(
         timing,
         started: started.map(|s| s.as_secs()).unwrap_or_default(),
         partial: is_partial,
+        needs_login,
         never_answered: never_answered.map(|how| config.secrets.text(&how).into_owned()),
         not_started: config.refusal(),
         selection: !options.only.is_everything(),
@@ -347,6 +421,7 @@ impl RunResult {
             timing: Timing::default(),
             started: 0,
             partial: false,
+            needs_login: None,
             never_answered: None,
             not_started: None,
             selection: false,
@@ -369,53 +444,6 @@ pub struct CaseTranscript {
     pub case: String,
     /// Lines of all processes of the case.
     pub transcript: agentproto_wire::Transcript,
-}
-
-fn at(suites: &[Suite], suite: usize, case: usize) -> Option<(&Suite, &Case)> {
-    let of = suites.get(suite)?;
-    Some((of, of.cases.get(case)?))
-}
-
-/// Whether a case logs out.
-fn logs_out(steps: &[CaseStep]) -> bool {
-    steps.iter().any(|step| match &step.kind {
-        StepKind::Call(request, _) | StepKind::Send(request) => {
-            ["logout", "auth/logout"].contains(&request.method.as_str())
-        }
-        StepKind::ForEach { steps, .. }
-        | StepKind::Repeat { steps, .. }
-        | StepKind::When { steps, .. } => logs_out(steps),
-        _ => false,
-    })
-}
-
-/// The cases of this run, as indexes of suite and case.
-fn selected_cases(suites: &[Suite], options: &RunOptions) -> Vec<(usize, usize)> {
-    let mut work = Vec::new();
-    for (suite, of) in suites.iter().enumerate() {
-        for (index, case) in of.cases.iter().enumerate() {
-            let only = &options.only;
-            if only.is_everything() || only.needs_all_cases || only.cases.contains(&case.id) {
-                work.push((suite, index));
-            }
-        }
-    }
-    match options.shard {
-        Some((index, of)) => {
-            let mine = work
-                .into_iter()
-                .enumerate()
-                .filter(|(at, _)| at % of.max(1) == index.saturating_sub(1));
-            mine.map(|(_, case)| case).collect()
-        }
-        None => work,
-    }
-}
-
-async fn wait_for_stop(stop: &AtomicBool) {
-    while !stop.load(Ordering::Relaxed) {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
 }
 
 /// Adds the times of one case.

@@ -280,6 +280,11 @@ impl AgentProcess {
         }
     }
 
+    /// Id of the process above the agent and all its descendants.
+    pub fn id(&self) -> u32 {
+        u32::try_from(self.child().helper()).unwrap_or(u32::MAX)
+    }
+
     /// Waits until the process exits.
     pub async fn wait(&mut self) -> Exit {
         self.started.wait().await

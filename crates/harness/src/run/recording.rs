@@ -46,6 +46,7 @@ pub fn check(suites: &[Suite], mut target: Target, transcript: &Transcript) -> R
         timing,
         started: started.map(|s| s.as_secs()).unwrap_or_default(),
         partial: false,
+        needs_login: None,
         never_answered: None,
         not_started: None,
         selection: false,

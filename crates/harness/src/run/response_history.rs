@@ -49,6 +49,16 @@ impl ResponseHistory {
             && self.unanswered.load(Ordering::Relaxed) >= MAX_UNANSWERED
     }
 
+    /// Waits only for the shortened time limit from now on.
+    pub fn give_up(&self) {
+        self.unanswered.fetch_max(MAX_UNANSWERED, Ordering::Relaxed);
+    }
+
+    /// Forgets requests that were not answered, because they may be answered now.
+    pub fn try_again(&self) {
+        self.unanswered.store(0, Ordering::Relaxed);
+    }
+
     /// The time limit for the next request.
     pub fn time_limit(&self, usual: Duration) -> Duration {
         match self.never_answers() {
@@ -70,6 +80,10 @@ mod tests {
         for _ in 0..MAX_UNANSWERED {
             history.unanswered();
         }
+        assert_eq!(history.time_limit(usual), SHORT_LIMIT);
+        history.try_again();
+        assert_eq!(history.time_limit(usual), usual);
+        history.give_up();
         assert_eq!(history.time_limit(usual), SHORT_LIMIT);
         history.answered();
         assert_eq!(history.time_limit(usual), usual);

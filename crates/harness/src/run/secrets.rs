@@ -12,7 +12,7 @@ use super::process::Launcher;
 use crate::lifecycle::BundleTarget;
 use crate::model::Target;
 use crate::suite;
-use agentproto_text::credentials::is_secret_name;
+use agentproto_text::credentials::{is_secret_name, is_token};
 use agentproto_text::redact::SecretRedactor;
 use agentproto_wire::{Line, Transcript};
 
@@ -30,11 +30,14 @@ pub struct RunSecrets {
 }
 
 impl RunSecrets {
-    /// Collects the values of `--env`, and of variables whose names indicate a secret.
+    /// Collects the values of `--env`, except settings, and of variables whose names indicate a
+    /// secret.
     pub fn new(given: &[(String, String)], launcher: &Launcher) -> RunSecrets {
         let secrets = RunSecrets::default();
-        for (_, value) in given {
-            secrets.hide(value);
+        for (name, value) in given {
+            if !is_setting(name) || is_token(value.trim()) {
+                secrets.hide(value);
+            }
         }
         secrets.hide_named(&launcher.env(), is_secret_name);
         if let Some(token) = launcher.host().and_then(|host| host.token.as_ref()) {
@@ -117,6 +120,20 @@ impl RunSecrets {
     }
 }
 
+/// Last words of the names of variables that hold a setting. A reader of a report needs to see
+/// their values: with the model's name masked, the messages of an agent make no sense.
+const SETTINGS: [&str; 24] = [
+    "MODEL", "URL", "URI", "HOST", "PORT", "HOME", "DIR", "PATH", "FILE", "MODE", "LEVEL", "LOG",
+    "DEBUG", "PROVIDER", "REGION", "TYPE", "ENABLED", "DISABLED", "TIMEOUT", "VERSION", "LANG",
+    "ENDPOINT", "SCENARIO", "MUTANT",
+];
+
+/// Whether the name of a variable says that it holds a setting and not a secret.
+fn is_setting(name: &str) -> bool {
+    let last = name.rsplit('_').next().unwrap_or(name);
+    SETTINGS.iter().any(|word| last.eq_ignore_ascii_case(word))
+}
+
 /// Whether a value should be masked, and can be masked.
 fn is_secret(value: &str) -> bool {
     let is_number = value.len() < MIN_DIGITS && value.bytes().all(|b| b.is_ascii_digit());
@@ -190,6 +207,7 @@ fn redact_line<'l>(line: &'l Line, masks: &SecretRedactor) -> Cow<'l, [u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::process::Program;
     use agentproto_wire::Direction;
     use std::time::Duration;
 
@@ -217,6 +235,46 @@ mod tests {
         ] {
             assert!(!is_secret(config), "{config}");
         }
+    }
+
+    #[test]
+    fn a_name_tells_settings_from_secrets() {
+        for name in [
+            "OPENAI_MODEL",
+            "model",
+            "X_BASE_URL",
+            "CODEX_HOME",
+            "RUST_LOG",
+        ] {
+            assert!(is_setting(name), "{name}");
+        }
+        for name in [
+            "GIVEN",
+            "OPENAI_API_KEY",
+            "MODEL_TOKEN",
+            "PASSWORD",
+            "LOGIN",
+            "",
+        ] {
+            assert!(!is_setting(name), "{name}");
+        }
+        let token = format!("ghp_{}", "a1b2c3d4".repeat(6));
+        let given = [
+            ("OPENAI_MODEL", "the-model-of-mine"),
+            ("PROXY_URL", "https://me:hunter2222@proxy.example"),
+            ("ODD_MODE", token.as_str()),
+            ("OTHER", "something-else"),
+        ];
+        let given = given.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let program = Program {
+            argv: Vec::new(),
+            env: Vec::new(),
+            cwd: None,
+        };
+        let secrets = RunSecrets::new(&given, &Launcher::Program(program));
+        let is_shown = |value: &str| secrets.text(value) == value;
+        let shown = given.map(|(_, value)| is_shown(&value));
+        assert_eq!(shown, [true, false, false, false]);
     }
 
     #[test]

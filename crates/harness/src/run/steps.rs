@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
 use super::case::{CaseRunner, MAX_TEXT_BYTES, NoVerdict, RequiredResponse, StepResult};
-use super::connection::ReceivedMessage;
+use super::connection::{NoResponse, ReceivedMessage};
 use super::messaging::is_update;
 use super::recorder::McpRecorder;
 use crate::monitor::session_of;
@@ -125,10 +124,7 @@ impl CaseRunner<'_> {
                     let room = MAX_TEXT_BYTES / text.len().max(1);
                     filled = json!(text.repeat(times.min(room)));
                 }
-                let lines = match value.as_str().and_then(|path| self.bindings.resolve(path)) {
-                    Some((_, lines)) => lines.to_vec(),
-                    None => Vec::new(),
-                };
+                let lines = self.bindings.lines_of(value);
                 self.bindings.bind(name, filled, lines);
                 Ok(())
             }
@@ -138,10 +134,7 @@ impl CaseRunner<'_> {
                     Some(bound) => (bound.value.clone(), bound.lines.clone()),
                     None => (json!([]), Vec::new()),
                 };
-                if let Some((_, more)) = value.as_str().and_then(|path| self.bindings.resolve(path))
-                {
-                    lines.extend(more);
-                }
+                lines.extend(self.bindings.lines_of(value));
                 if let Some(items) = list.as_array_mut() {
                     items.push(filled);
                 }
@@ -153,7 +146,7 @@ impl CaseRunner<'_> {
                 if client.is_some() {
                     self.client.clone_from(client);
                 }
-                self.end_process().await;
+                self.end_for_restart().await;
                 self.start_process().await?;
                 if *begin == StartState::Process {
                     return Ok(());
@@ -177,6 +170,10 @@ impl CaseRunner<'_> {
                 let connection = self.connection()?;
                 let exit = connection.wait_for_exit(within).await;
                 let last = connection.transcript.last();
+                if let Err(no_response @ NoResponse::Starved(..)) = &exit {
+                    let why = format!("the agent did not exit: {no_response}");
+                    return Err(NoVerdict::NotVerified(why).into());
+                }
                 let value = exit.unwrap_or(Value::Null);
                 self.bindings.bind("exit", value, vec![last]);
                 self.check(None, expect)
@@ -188,8 +185,14 @@ impl CaseRunner<'_> {
                     None => Vec::new(),
                 };
                 let list = self.fill(list)?;
-                for item in list.as_array().into_iter().flatten() {
-                    self.bindings.bind(name, item.clone(), lines.clone());
+                let items = list.as_array().map_or(&[][..], Vec::as_slice);
+                for (at, item) in items.iter().enumerate() {
+                    // A list of messages has one line for each item.
+                    let lines = match lines.get(at) {
+                        Some(line) if lines.len() == items.len() => vec![*line],
+                        _ => lines.clone(),
+                    };
+                    self.bindings.bind(name, item.clone(), lines);
                     self.steps(steps).await?;
                 }
                 Ok(())
@@ -247,18 +250,26 @@ impl CaseRunner<'_> {
                     return Err(NoVerdict::Error(format!("unknown recorder `{of}`")).into());
                 };
                 // Keep reading meanwhile: the agent may send requests.
-                let until = Instant::now() + within;
                 let mut record = recorder.record();
-                while record.is_null() && Instant::now() < until {
-                    let pause = Duration::from_millis(20);
-                    if let Some(connection) = &mut self.connection {
+                let connection = self.connection.as_mut().filter(|_| record.is_null());
+                if let Some(connection) = connection {
+                    let mut limit = connection.time_limit(within);
+                    while record.is_null() && !limit.is_over() {
+                        let pause = Duration::from_millis(20);
                         connection.listen(pause).await;
                         self.outcome.agent += pause;
                         if connection.is_over() {
                             tokio::time::sleep(pause).await;
                         }
+                        record = recorder.record();
                     }
-                    record = recorder.record();
+                    if record.is_null()
+                        && let no_response @ NoResponse::Starved(..) =
+                            connection.timed_out(&limit, within)
+                    {
+                        let why = format!("the MCP server was not started: {no_response}");
+                        return Err(NoVerdict::NotVerified(why).into());
+                    }
                 }
                 self.bindings.bind(name, record, Vec::new());
                 Ok(())

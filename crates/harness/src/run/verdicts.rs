@@ -30,11 +30,8 @@ impl CaseOutcome {
         self.checked.push(id.to_owned());
         self.violations.push(CaseViolation {
             requirement: id.to_owned(),
-            message,
-            lines: lines.to_vec(),
-            at: None,
             is_guess,
-            is_exit: false,
+            ..CaseViolation::new(message, lines.to_vec())
         });
     }
 

@@ -94,19 +94,9 @@ impl Expectation {
         here: Option<(&Value, &[u64])>,
         bindings: &Bindings,
     ) -> Result<(), ExpectationFailure> {
-        let (found, lines) = match &self.at {
-            ValueRef::Here(pointer) => match here {
-                Some((value, lines)) => (value.pointer(pointer), lines.to_vec()),
-                None => (None, Vec::new()),
-            },
-            ValueRef::Named(path) => match bindings.resolve(path) {
-                Some((value, lines)) => (Some(value), lines.to_vec()),
-                None => {
-                    let name = path.trim_start_matches('$').split('/').next();
-                    let bound = name.and_then(|name| bindings.get(name));
-                    (None, bound.map(|b| b.lines.clone()).unwrap_or_default())
-                }
-            },
+        let found = match &self.at {
+            ValueRef::Here(pointer) => here.and_then(|(value, _)| value.pointer(pointer)),
+            ValueRef::Named(path) => bindings.resolve(path).map(|(value, _)| value),
         };
         let Err(message) = self.test.holds(found, bindings) else {
             return Ok(());
@@ -116,19 +106,14 @@ impl Expectation {
             ValueRef::Here(pointer) => format!("{pointer}: "),
             // The name of a binding means nothing to a reader of the report: keep only the pointer
             // into it.
-            ValueRef::Named(path) if self.message.is_some() => match path.split_once('/') {
+            ValueRef::Named(path) => match path.split_once('/') {
                 Some((_, pointer)) => format!("/{pointer}: "),
                 None => String::new(),
             },
-            ValueRef::Named(path) => format!("{}: ", path.trim_start_matches('$')),
         };
         let message = match &self.message {
             Some(template) => {
-                let text = bindings.fill(&Value::String(template.clone()));
-                let text = match text {
-                    Ok(Value::String(text)) => text,
-                    _ => template.clone(),
-                };
+                let text = bindings.fill_message(template);
                 match &self.at {
                     // The text already contains the value that was found.
                     ValueRef::Named(path)
@@ -145,7 +130,23 @@ impl Expectation {
             ValueRef::Here(pointer) => Some(pointer.clone()),
             ValueRef::Named(path) => path.find('/').map(|from| path.split_at(from).1.to_owned()),
         };
-        Err(ExpectationFailure { message, lines, at })
+        Err(ExpectationFailure {
+            message,
+            lines: self.lines(here, bindings),
+            at,
+        })
+    }
+
+    /// The transcript lines of the value that is checked, or of the message in which it is missing.
+    pub fn lines(&self, here: Option<(&Value, &[u64])>, bindings: &Bindings) -> Vec<u64> {
+        match &self.at {
+            ValueRef::Here(_) => here.map_or_else(Vec::new, |(_, lines)| lines.to_vec()),
+            ValueRef::Named(path) => {
+                let name = path.trim_start_matches('$').split('/').next();
+                let bound = name.and_then(|name| bindings.get(name));
+                bound.map(|b| b.lines.clone()).unwrap_or_default()
+            }
+        }
     }
 }
 

@@ -21,6 +21,7 @@ use serde_json::Value;
 pub use built_in::{LoadError, any_contains, built_in, load, names};
 pub use expect::{Assertion, Expectation, ValueRef, describe_error};
 pub use expectations::test_names;
+pub(crate) use read::everything;
 pub use read::{FORMAT, parse, parse_all};
 pub use reference::reference;
 pub use selection::Selection;
@@ -84,6 +85,9 @@ pub struct Requirement {
     pub monitors: Vec<String>,
     /// Ids in the register of requirements that it also decides.
     pub register: Vec<String>,
+    /// The request without whose response nothing else works. If it is not answered, other rows
+    /// with the same cause follow from this requirement.
+    pub covers: Option<String>,
 }
 
 /// How far the harness goes before the first step of a case.

@@ -182,6 +182,7 @@ fn requirement(node: &Node, source: &str, section: &str, notes: &mut FieldReader
         "hint",
         "watched",
         "register",
+        "covers",
     ];
     notes.check_keys(node, what, &known);
     let level = notes.one_of(node, "level", "MUST", &["MUST", "SHOULD", "MAY", "INFO"]);
@@ -213,6 +214,7 @@ fn requirement(node: &Node, source: &str, section: &str, notes: &mut FieldReader
         hint: notes.string(node, "hint"),
         monitors,
         register: notes.strings(node, "register"),
+        covers: notes.string(node, "covers"),
     }
 }
 
@@ -293,7 +295,7 @@ fn client(node: &Node, protocol: SuiteProtocol, notes: &mut FieldReader) -> Opti
 }
 
 /// All capabilities that a client can offer.
-fn everything(protocol: SuiteProtocol) -> Value {
+pub fn everything(protocol: SuiteProtocol) -> Value {
     if protocol == SuiteProtocol::Mcp {
         return serde_json::json!({
             "roots": {},

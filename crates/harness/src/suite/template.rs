@@ -40,7 +40,50 @@ impl Bindings {
             .map(|value| (value, bound.lines.as_slice()))
     }
 
-    /// Replaces all references in a template. An unknown reference is an error that names it.
+    /// Replaces the references in a message. An unknown reference becomes `nothing`.
+    pub fn fill_message(&self, text: &str) -> String {
+        let mut filled = String::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once("${") {
+            filled.push_str(before);
+            let Some((path, after)) = after.split_once('}') else {
+                break;
+            };
+            match self.resolve(&format!("${path}")) {
+                Some((Value::String(text), _)) => filled.push_str(text),
+                Some((value, _)) => filled.push_str(&value.to_string()),
+                None => filled.push_str("nothing"),
+            }
+            rest = after;
+        }
+        filled + rest
+    }
+
+    /// The transcript lines of everything that a template refers to.
+    pub fn lines_of(&self, template: &Value) -> Vec<u64> {
+        let mut lines = Vec::new();
+        match template {
+            Value::String(text) if text.starts_with('$') && !text.starts_with("${") => {
+                lines.extend(self.resolve(text).map_or(&[][..], |(_, lines)| lines));
+            }
+            Value::String(text) => {
+                for part in text.split("${").skip(1) {
+                    let path = part.split('}').next().unwrap_or_default();
+                    let found = self.resolve(&format!("${path}"));
+                    lines.extend(found.map_or(&[][..], |(_, lines)| lines));
+                }
+            }
+            Value::Array(items) => lines.extend(items.iter().flat_map(|v| self.lines_of(v))),
+            Value::Object(members) => {
+                lines.extend(members.values().flat_map(|v| self.lines_of(v)));
+            }
+            _ => {}
+        }
+        lines
+    }
+
+    /// Replaces all references in a template. An unknown reference is an error, which says what is
+    /// missing: the names of bindings mean nothing to a reader of the report.
     pub fn fill(&self, template: &Value) -> Result<Value, String> {
         Ok(match template {
             Value::String(text) => self.fill_text(text)?,
@@ -65,7 +108,7 @@ impl Bindings {
         }
         if text.starts_with('$') && !text.starts_with("${") {
             let found = self.resolve(text).map(|(value, _)| value.clone());
-            return found.ok_or_else(|| format!("{text} is not defined"));
+            return found.ok_or_else(|| missing(text));
         }
         let mut filled = String::new();
         let mut rest = text;
@@ -80,7 +123,7 @@ impl Bindings {
             match self.resolve(&path) {
                 Some((Value::String(text), _)) => filled.push_str(text),
                 Some((value, _)) => filled.push_str(&value.to_string()),
-                None => return Err(format!("{path} is not defined")),
+                None => return Err(missing(&path)),
             }
             rest = after.get(end + 1..).unwrap_or_default();
         }
@@ -89,10 +132,32 @@ impl Bindings {
     }
 }
 
+fn missing(path: &str) -> String {
+    match path.split_once('/') {
+        Some((_, pointer)) => format!("an earlier message of the agent has no `/{pointer}`"),
+        None => "an earlier message of the agent is missing".to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_value_has_the_lines_of_everything_that_it_refers_to() {
+        let mut bindings = Bindings::default();
+        bindings.bind("one", json!({"text": "a"}), vec![3]);
+        bindings.bind("two", json!("b"), vec![5, 6]);
+        let lines = |template: Value| bindings.lines_of(&template);
+        assert_eq!(lines(json!("${one/text} and ${two}")), [3, 5, 6]);
+        assert_eq!(lines(json!({"x": ["$one", "$none"]})), [3]);
+        assert!(lines(json!("$$one")).is_empty());
+        assert_eq!(
+            bindings.fill_message("${one/text}, ${none/x}"),
+            "a, nothing"
+        );
+    }
 
     #[test]
     fn references_are_replaced_by_bound_values() {
@@ -112,6 +177,7 @@ mod tests {
             Ok(json!("<s-3>"))
         );
         assert_eq!(fill(json!("$$5")), Ok(json!("$5")));
-        assert_eq!(fill(json!("$none/x")), Err("$none/x is not defined".into()));
+        let why = "an earlier message of the agent has no `/x`";
+        assert_eq!(fill(json!("$none/x")), Err(why.into()));
     }
 }

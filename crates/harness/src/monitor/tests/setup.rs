@@ -95,6 +95,11 @@ fn authentication() {
         &["AU-01 2 1"],
     );
     let odd = json!([{ "id": "a", "name": "A", "type": "browser" }]);
+    // What an unknown type contains is not another fault.
+    let foreign = json!([{ "id": "a", "name": "A", "type": "env_var", "vars": [] }]);
+    violates("foreign type", methods(json!({}), foreign), &["AU-03 2 1"]);
+    let own = json!([{ "id": "a", "name": "A", "type": "agent", "vars": [] }]);
+    violates("own member", methods(json!({}), own), &["EX-01 2 1"]);
     violates("odd type", methods(json!({}), odd), &["AU-03 2 1"]);
     let command = json!([{ "id": "a", "name": "A", "type": "terminal", "command": "x" }]);
     violates(
