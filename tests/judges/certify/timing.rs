@@ -259,7 +259,7 @@ fn a_locked_agent_is_not_started_for_what_needs_a_login() {
 fn a_selection_still_says_which_agent_was_tested() {
     let (_, report) = run(&["--mock", "acp", "--only", "in-01-first-answer"]);
     assert_eq!(
-        report["target"]["info"]["name"], "agentproto-mock-acp",
+        report["target"]["info"]["name"], "agentproto-mock",
         "{report:#}"
     );
     assert_eq!(report["target"]["protocol_version"], 1, "{report:#}");

@@ -1,6 +1,6 @@
 //! Decides which cases of a run are started, and runs one of them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -82,8 +82,8 @@ pub fn excluded_cases(
     trials: &[Trial],
     config: &RunConfig,
 ) -> HashMap<(usize, usize), NoVerdict> {
-    let mut shown = HashSet::new();
     let mut excluded = HashMap::new();
+    let first = first_cases(suites, work);
     for (suite, case) in work {
         let Some((of, the_case)) = at(suites, *suite, *case) else {
             continue;
@@ -91,12 +91,32 @@ pub fn excluded_cases(
         let Some(trial) = trials.iter().find(|trial| trial.protocol == of.protocol) else {
             continue;
         };
-        let is_first = the_case.begin == StartState::Process && shown.insert(*suite);
+        let is_first = first.get(suite) == Some(case);
         if let Some(why) = trial.excludes(the_case, is_first, config) {
             excluded.insert((*suite, *case), why);
         }
     }
     excluded
+}
+
+/// For each suite, the case about the response to `initialize`, or else the first case that starts
+/// with it.
+fn first_cases(suites: &[Suite], work: &[(usize, usize)]) -> HashMap<usize, usize> {
+    let mut first = HashMap::new();
+    for wants_response in [true, false] {
+        for (suite, case) in work {
+            let Some((of, the_case)) = at(suites, *suite, *case) else {
+                continue;
+            };
+            let covers = |id: &String| of.requirement(id).and_then(|r| r.covers.as_deref());
+            let is_about = |id: &String| covers(id) == Some("initialize");
+            let fits = !wants_response || the_case.decides.iter().any(is_about);
+            if fits && the_case.begin == StartState::Process {
+                first.entry(*suite).or_insert(*case);
+            }
+        }
+    }
+    first
 }
 
 pub async fn wait_for_stop(stop: &AtomicBool) {
