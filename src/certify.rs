@@ -25,7 +25,9 @@ use std::time::Duration;
 pub use agentproto_harness::render::Format;
 use agentproto_harness::run::{command, prompts};
 pub use agentproto_harness::suite::LoadError;
-pub use agentproto_harness::{CaseResult, Evidence, Level, Report, StartError, Target, Verdict};
+pub use agentproto_harness::{
+    CaseResult, Evidence, Level, Profile, Report, StartError, Target, Verdict,
+};
 use agentproto_harness::{
     Launcher, LoginMethod, RunConfig, RunDirectory, RunOptions, RunSecrets, Selection, Suite,
     render, suite,
@@ -88,6 +90,7 @@ pub struct Certification {
     prompts: Vec<(String, String)>,
     timeout: Option<Duration>,
     jobs: Option<usize>,
+    profile: Option<Profile>,
 }
 
 impl Certification {
@@ -100,6 +103,7 @@ impl Certification {
             prompts: Vec::new(),
             timeout: None,
             jobs: None,
+            profile: None,
         }
     }
 
@@ -137,6 +141,13 @@ impl Certification {
     /// Sets how many cases run in parallel. The default is two per processor.
     pub fn jobs(mut self, jobs: usize) -> Self {
         self.jobs = Some(jobs);
+        self
+    }
+
+    /// Sets which MUST requirements decide. The default is [`Profile::Core`], or
+    /// [`Profile::Strict`] for selected requirements.
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.profile = Some(profile);
         self
     }
 
@@ -184,6 +195,10 @@ impl Certification {
         let default = RunOptions::default();
         let options = RunOptions {
             jobs: self.jobs.unwrap_or(default.jobs),
+            profile: self.profile.unwrap_or(match self.only.is_empty() {
+                true => Profile::Core,
+                false => Profile::Strict,
+            }),
             only,
             ..default
         };

@@ -19,7 +19,16 @@ pub const SUITES: &[(&str, &[&str])] = &[
             include_str!("acp/extensibility.yaml"),
         ],
     ),
-    ("acp-v2-draft", &[include_str!("acp-v2-draft.yaml")]),
+    (
+        "acp-v2-draft",
+        &[
+            include_str!("acp-v2-draft.yaml"),
+            include_str!("acp-v2-draft/opening.yaml"),
+            include_str!("acp-v2-draft/sessions.yaml"),
+            include_str!("acp-v2-draft/prompts.yaml"),
+            include_str!("acp-v2-draft/messages.yaml"),
+        ],
+    ),
     ("open-design", &[include_str!("open-design.yaml")]),
     ("lifecycle", &[include_str!("lifecycle.yaml")]),
     ("sessions", &[include_str!("sessions.yaml")]),
@@ -90,6 +99,61 @@ const REGISTER: &str = include_str!("register.tsv");
 
 /// What proves each requirement, as tab-separated values. `tests/repository/proofs.rs` writes it.
 const PROOFS: &str = include_str!("proofs.tsv");
+
+/// The requirements of acp-tck, the official conformance kit of ACP, and our requirements that
+/// decide them, as tab-separated values.
+const TCK: &str = include_str!("tck.tsv");
+
+/// Row of `tck.tsv`: a requirement of the official kit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TckRequirement {
+    /// `v1` or `v2`.
+    pub protocol: &'static str,
+    /// Its id in the kit, for example `ACP-INIT-001`.
+    pub id: &'static str,
+    /// `MANDATORY`, `CAPABILITY`, `ADVISORY` or `INFORMATIONAL`.
+    pub tier: &'static str,
+    /// What it demands, in our words.
+    pub what: &'static str,
+    /// Ids of our requirements that decide it, separated by spaces.
+    pub decided_by: &'static str,
+    /// How the kit and our suite compare: `same`, `level`, `stricter`, `partial`, `differs`,
+    /// `contrary`, `obsolete` or `missing`.
+    pub agreement: &'static str,
+    /// The reason, if they do not agree.
+    pub note: &'static str,
+}
+
+impl TckRequirement {
+    /// Name of our suite that decides it.
+    pub fn suite(&self) -> &'static str {
+        match self.protocol {
+            "v2" => "acp-v2-draft",
+            _ => "acp",
+        }
+    }
+
+    /// Ids of our requirements that decide it.
+    pub fn ours(&self) -> impl Iterator<Item = &'static str> {
+        self.decided_by.split_whitespace()
+    }
+}
+
+/// Iterates over the requirements of the official kit in file order.
+pub fn tck() -> impl Iterator<Item = TckRequirement> {
+    TCK.lines().skip(1).filter_map(|line| {
+        let mut fields = line.split('\t');
+        Some(TckRequirement {
+            protocol: fields.next()?,
+            id: fields.next()?,
+            tier: fields.next()?,
+            what: fields.next()?,
+            decided_by: fields.next()?,
+            agreement: fields.next()?,
+            note: fields.next()?,
+        })
+    })
+}
 
 /// Row of the register: one requirement of a spec.
 pub struct Requirement {

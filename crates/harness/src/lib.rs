@@ -15,14 +15,17 @@ pub mod lifecycle;
 pub mod model;
 pub mod monitor;
 mod probe;
+pub mod profile;
 pub mod render;
 pub mod run;
 pub mod sessions;
 mod shape;
 pub mod suite;
+pub mod tck;
 
 pub use lifecycle::BundleTarget;
 pub use model::{CaseResult, Evidence, Level, Report, Target, Verdict};
+pub use profile::Profile;
 pub use run::process::{Launcher, Program, StartError};
 pub use run::{
     LoginMethod, Progress, RunConfig, RunDirectory, RunOptions, RunResult, RunSecrets, run,

@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 
 use crate::run::recipe_match::known_recipe;
 use crate::suite::Selection;
+use crate::tck::KitResult;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use crate::profile::{Basis, Binding, Profile};
 pub use agentproto_report::Verdict;
 
 /// The `schema` of a JSON report.
@@ -118,6 +120,15 @@ pub struct CaseResult {
     /// The requirement that failed for the same cause. This row then has no verdict of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follows: Option<String>,
+    /// The smallest profile in which the requirement decides: `core` or `strict`.
+    #[serde(default = "Profile::core")]
+    pub profile: Profile,
+    /// What the source says, if the suite tells it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub basis: Option<Basis>,
+    /// The verdict in the profile `strict`, if it differs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strict_verdict: Option<Verdict>,
 }
 
 /// The program that wrote a report.
@@ -218,6 +229,18 @@ pub struct Summary {
     /// Why the target is not certified, in one sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The decision of the profile `strict`, if the report has another profile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strict: Option<StrictSummary>,
+}
+
+/// What the profile `strict` would decide about the same results.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StrictSummary {
+    /// Whether the target would be certified.
+    pub certified: bool,
+    /// Requirements that are violated and decide only in the profile `strict`.
+    pub requirements: Vec<String>,
 }
 
 /// Why the runtime refused to start a bundle.
@@ -293,6 +316,12 @@ pub struct Report {
     /// `I/N` of a sharded run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<String>,
+    /// The profile that decided. Reports of earlier versions have the profile `strict`.
+    #[serde(default)]
+    pub profile: Profile,
+    /// The requirements of the official kit, if the profile is `tck`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tck: Vec<KitResult>,
 }
 
 /// The reason of results without a verdict if the agent did not accept `initialize`.
@@ -326,8 +355,8 @@ impl Report {
     /// Counts the verdicts and decides whether the target is certified.
     ///
     /// A target is certified if nothing failed, no check ended in an error, the run was complete,
-    /// and at least one MUST requirement passed. An agent must also have finished a turn, and a
-    /// host must have started a session.
+    /// and at least one MUST requirement of the profile passed. An agent must also have finished a
+    /// turn, and a host must have started a session.
     pub fn summarize(&mut self) {
         let mut summary = Summary::default();
         for result in &self.results {
@@ -345,7 +374,7 @@ impl Report {
         let proven = self
             .results
             .iter()
-            .any(|r| r.verdict == Verdict::Pass && r.level == Level::Must);
+            .any(|r| r.verdict == Verdict::Pass && self.decides(r));
         let failing = self.results.iter().filter(|r| r.verdict == Verdict::Fail);
         // A requirement that fails in several cases is one failure.
         let id = |r: &'_ CaseResult| (r.suite.clone(), r.requirement.clone());
@@ -358,7 +387,7 @@ impl Report {
             let held = |r: &CaseResult| r.requirement == requirement && r.verdict == Verdict::Pass;
             self.suites.iter().any(|s| s.name == suite) && !self.results.iter().any(held)
         };
-        let no_turn = never("acp", "PT-01");
+        let no_turn = never("acp", "PT-01") || never("acp-v2-draft", "V2-07");
         let no_session = never("sessions", "A46-HTTP-03");
         summary.reason = if let Some(how) = &self.never_answered {
             Some(match self.target.kind == URL {
@@ -416,12 +445,14 @@ impl Report {
         }
         summary.certified = summary.reason.is_none();
         self.summary = summary;
+        self.summary.strict = self.strict_summary();
+        self.tck = self.kit_results();
     }
 
     /// The number of applicable MUST requirements that were tested, and how many there are.
     pub fn tested(&self) -> (usize, usize) {
         let mut all = std::collections::BTreeMap::new();
-        for row in self.results.iter().filter(|r| r.level == Level::Must) {
+        for row in self.results.iter().filter(|r| self.decides(r)) {
             let (tested, applies) = all
                 .entry((&row.suite, &row.requirement))
                 .or_insert((false, false));
@@ -435,7 +466,7 @@ impl Report {
 
     /// Ids of applicable MUST requirements that were not tested, in the order of the report.
     pub fn untested(&self) -> Vec<&str> {
-        let must = || self.results.iter().filter(|r| r.level == Level::Must);
+        let must = || self.results.iter().filter(|r| self.decides(r));
         let is_decided =
             |r: &CaseResult| matches!(r.verdict, Verdict::Pass | Verdict::Fail | Verdict::Warn);
         let mut ids: Vec<&str> = Vec::new();

@@ -16,7 +16,7 @@ use crate::cli::args::{Global, Output, values};
 use crate::cli::{Failure, Outcome, io_failure, signals, terminal};
 use crate::exit;
 use agentproto_harness::lifecycle::{BundleOptions, BundleTarget};
-use agentproto_harness::model::{self, Report, Target};
+use agentproto_harness::model::{self, Profile, Report, Target};
 use agentproto_harness::render as certify;
 use agentproto_harness::render::Format;
 use agentproto_harness::run::home::HomeTemplate;
@@ -144,6 +144,11 @@ pub struct Certify {
     /// a mock (`acp`) for all of its mutants
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub only: Vec<String>,
+    /// Requirements that decide about the certificate: what the official kit of the protocol demands
+    /// (core), every MUST (strict), or like core, with a table of the official kit (tck) [default:
+    /// core; with --only: strict]
+    #[arg(long, value_name = "NAME", value_parser = values(Profile::ALL))]
+    pub profile: Option<Profile>,
     /// Output format
     #[arg(long, short = 'o', alias = "format", default_value_t = Format::Human,
           value_parser = values(Format::ALL.iter().filter(|f| **f != Format::BadgeJson)))]
@@ -243,6 +248,11 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
         stop: &signals::STOP,
         keep_transcripts: args.report_dir.is_some(),
         only: only(&args.only, &suites)?,
+        // A requirement that was selected by name counts, whatever the official kit demands.
+        profile: args.profile.unwrap_or(match args.only.is_empty() {
+            true => Profile::Core,
+            false => Profile::Strict,
+        }),
     };
     let selection = options.only.clone();
     let progress = progress::for_terminal(global);

@@ -5,8 +5,9 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use crate::cli::args::Output;
-use agentproto_harness::model::Level;
+use agentproto_harness::model::{Level, Profile};
 use agentproto_harness::suite::{Case, Requirement, Suite};
+use agentproto_harness::tck;
 use agentproto_mock::AgentKind;
 use agentproto_mock::mutants;
 use agentproto_report::aoi::{Fields, object};
@@ -50,6 +51,30 @@ impl Page<'_> {
         violations
     }
 
+    /// The requirements of the official kit that this one decides.
+    fn kit(&self) -> Vec<tck::KitRequirement> {
+        let kit = tck::requirements(&self.suite.name);
+        kit.filter(|kit| kit.text.ours().any(|id| id == self.requirement.id))
+            .collect()
+    }
+
+    fn of_kit(&self) -> String {
+        let kit = self.kit();
+        if kit.is_empty() {
+            return String::new();
+        }
+        let mut text = "## In the official kit (acp-tck)\n\n".to_owned();
+        for kit in kit {
+            let note = match kit.text.note {
+                "" => String::new(),
+                note => format!(" ({}: {note})", kit.agreement),
+            };
+            let what = kit.text.what;
+            text.push_str(&format!("- {} ({}): {what}{note}\n", kit.text.id, kit.tier));
+        }
+        text + "\n"
+    }
+
     pub fn markdown(&self) -> String {
         let Page { suite, requirement } = self;
         let id = &requirement.id;
@@ -65,10 +90,24 @@ impl Page<'_> {
             Level::Info => ("not in the spec", "about "),
             level => (level.as_str(), ""),
         };
+        let profile = match (requirement.level, requirement.profile) {
+            (Level::Must, Profile::Strict) => " (profile `strict`)",
+            _ => "",
+        };
         let mut page = format!(
-            "# {id}\n\n{level} · {about}{} · suite `{}`, {}\n\n{statement}\n\n## Checked by\n\n",
+            "# {id}\n\n{level}{profile} · {about}{} · suite `{}`, {}\n\n{statement}\n\n",
             requirement.source, suite.name, requirement.section,
         );
+        if let Some(basis) = &requirement.basis {
+            page.push_str(&format!(
+                "## Source\n\n{} ({}): {}.\n\n",
+                requirement.source,
+                basis.binding.describe(),
+                basis.says,
+            ));
+        }
+        page.push_str(&self.of_kit());
+        page.push_str("## Checked by\n\n");
         for case in self.cases() {
             let title = case.title.trim_end_matches('.');
             page.push_str(&format!(
@@ -85,6 +124,12 @@ impl Page<'_> {
             Level::Must => {}
             Level::Info => page.push_str("\nA violation is a warning.\n"),
             _ => page.push_str("\nA violation is a warning, because this is not a MUST.\n"),
+        }
+        if let (Level::Must, Profile::Strict) = (requirement.level, requirement.profile) {
+            page.push_str(
+                "\nA violation is a failure only with `--profile strict` or `--only`, because the \
+                 official kit of the protocol does not demand this.\n",
+            );
         }
         let violations = self.violations();
         if !violations.is_empty() {
@@ -136,6 +181,9 @@ impl Page<'_> {
             "level": requirement.level.as_str(),
             "statement": requirement.statement,
             "source": requirement.source,
+            "profile": requirement.profile,
+            "basis": requirement.basis,
+            "tck": self.kit().iter().map(|kit| kit.text.id).collect::<Vec<_>>(),
             "hint": requirement.hint,
             "cases": cases.collect::<Vec<_>>(),
             "watched": !requirement.monitors.is_empty(),

@@ -3,6 +3,7 @@
 
 pub mod complete;
 mod faults;
+mod profiles;
 mod recorded;
 mod runs;
 mod secrets;

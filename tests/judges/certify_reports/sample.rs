@@ -1,7 +1,8 @@
 //! Sample reports to render: a realistic one, and one in which every text is an attack.
 
 use agentproto_harness::model::{
-    CaseResult, Evidence, Level, Report, SCHEMA, SuiteInfo, Summary, Target, Timing, Tool, Verdict,
+    CaseResult, Evidence, Level, Profile, Report, SCHEMA, SuiteInfo, Summary, Target, Timing, Tool,
+    Verdict,
 };
 use serde_json::{Value, json};
 
@@ -44,6 +45,9 @@ pub fn row(case: &str, id: &str, section: &str, level: Level, verdict: Verdict) 
         transcript: None,
         known: false,
         follows: None,
+        profile: Profile::Core,
+        basis: None,
+        strict_verdict: None,
     }
 }
 
@@ -211,6 +215,8 @@ pub fn empty() -> Report {
         not_started: None,
         selection: false,
         shard: None,
+        profile: Profile::Strict,
+        tck: Vec::new(),
     }
 }
 

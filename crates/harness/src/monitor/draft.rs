@@ -1,7 +1,9 @@
-//! Requirements of the version 2 draft for every message: V2-08, V2-10, V2-12, V2-13, V2-14.
+//! Requirements of the version 2 draft for every message: V2-08, V2-10, V2-12, V2-13, V2-14, V2-27.
 
 use std::collections::HashMap;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::view::{call, is_absolute, items, ours, result, text, update};
@@ -133,7 +135,9 @@ impl DraftMonitor {
             "terminal_update" => {
                 directory(update, "the terminal", number, notes);
                 self.terminal(session, update, number, notes);
+                base64(update.pointer("/output/data"), number, notes);
             }
+            "terminal_output_chunk" => base64(update.get("data"), number, notes),
             _ => {}
         }
     }
@@ -264,6 +268,20 @@ fn word(update: &Value, key: &str, known: &[&str], number: u64, notes: &mut Moni
                  `_`"
             );
             notes.violation("V2-10", what, &[number]);
+        }
+    }
+}
+
+/// Checks that output of a terminal is base64. V2-22 reports a missing value.
+fn base64(data: Option<&Value>, number: u64, notes: &mut MonitorNotes) {
+    let Some(data) = data.and_then(Value::as_str) else {
+        return;
+    };
+    match STANDARD.decode(data) {
+        Ok(_) => notes.pass("V2-27"),
+        Err(error) => {
+            let what = format!("the output of a terminal is not base64: {error}");
+            notes.violation("V2-27", what, &[number]);
         }
     }
 }

@@ -5,6 +5,8 @@
 
 mod conversation;
 mod draft;
+mod draft_settings;
+mod draft_shapes;
 mod elicitation;
 mod envelope;
 mod extensions;
@@ -105,6 +107,9 @@ pub fn acp_v2() -> Vec<Box<dyn Monitor>> {
         Box::new(framing::FramingMonitor::default()),
         Box::new(envelope::EnvelopeMonitor),
         Box::new(ids::IdMonitor::default()),
+        Box::new(sessions::SessionMonitor::default()),
+        Box::new(draft_shapes::DraftShapeMonitor::default()),
+        Box::new(draft_settings::DraftSettingsMonitor::default()),
         Box::new(draft::DraftMonitor::default()),
     ]))]
 }

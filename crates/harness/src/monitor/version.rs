@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::view::result;
 use super::{ConversationState, Ending, LineView, Monitor, MonitorNotes};
+use agentproto_wire::{Direction, MessageKind};
 
 /// Runs monitors for version 1, unless the agent chose a later version.
 pub struct V1Monitors {
@@ -49,6 +50,24 @@ impl Monitor for V1Monitors {
     }
 }
 
+/// The version in the response to `initialize`. Also reads a response with a wrong id or with an
+/// error in addition, because only the monitors can report that.
+fn chosen_version<'a>(view: &LineView<'a>) -> Option<&'a Value> {
+    let is_response = view.line.direction == Direction::FromAgent
+        && matches!(view.envelope?.kind, MessageKind::Response { .. });
+    let is_of_another = view
+        .answers
+        .is_some_and(|request| request.method != "initialize");
+    if !is_response || is_of_another {
+        return None;
+    }
+    let result = view.json?.get("result")?;
+    match view.answers {
+        Some(_) => Some(result.get("protocolVersion").unwrap_or(&Value::Null)),
+        None => result.get("protocolVersion"),
+    }
+}
+
 /// Runs monitors for the version 2 draft, if the agent chose it. Notes from before the choice are
 /// held back until then.
 pub struct V2Monitors {
@@ -75,12 +94,10 @@ impl Monitor for V2Monitors {
         state: &ConversationState,
         notes: &mut MonitorNotes,
     ) {
-        if let Some((request, result)) = result(view)
-            && request.method == "initialize"
-            && self.is_draft.is_none()
+        if self.is_draft.is_none()
+            && let Some(version) = chosen_version(view)
         {
-            let version = result.get("protocolVersion").and_then(Value::as_f64);
-            self.is_draft = Some(version == Some(2.0));
+            self.is_draft = Some(version.as_f64() == Some(2.0));
             if self.is_draft == Some(true) {
                 notes.take(std::mem::take(&mut self.early));
             }

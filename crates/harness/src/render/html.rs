@@ -118,6 +118,8 @@ fn header(body: &mut String, report: &Report) -> std::fmt::Result {
         ("Target", report.target.name.clone()),
         ("Protocol", protocol),
         ("Suites", suites.join(", ")),
+        ("Profile", words::profile(report).unwrap_or_default()),
+        ("acp-tck", words::kit(report).unwrap_or_default()),
         ("Shard", report.shard.clone().unwrap_or_default()),
         ("Run", words::date(report.started)),
         ("Duration", words::format_duration(report.timing.wall_ms)),
@@ -399,10 +401,16 @@ fn row(body: &mut String, row: &CaseResult, section: usize, ids: &Ids) -> std::f
         true => words::format_duration(row.duration_ms),
         false => String::new(),
     };
+    let source = words::source(row);
+    let profile = match row.strict_verdict {
+        Some(_) => "It fails only in the profile `strict`.",
+        None => "",
+    };
     let facts = [
         ("Observed", " class=\"seen\"", row.message.as_str()),
         ("Fix", "", row.hint.as_deref().unwrap_or("")),
-        ("Source", "", row.source.as_str()),
+        ("Source", "", source.as_str()),
+        ("Profile", "", profile),
         ("Duration", "", took.as_str()),
     ];
     for (key, class, value) in facts.iter().filter(|(.., value)| !value.is_empty()) {

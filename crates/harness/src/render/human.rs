@@ -28,6 +28,7 @@ pub fn render(report: &Report, options: &RenderOptions, out: &mut dyn Write) -> 
     let style = TerminalStyle::new(options.color, options.unicode, options.width);
     header(report, &style, out)?;
     section_lines(report, &style, out)?;
+    kit(report, &style, out)?;
     let mut shown = HashSet::new();
     for (verdict, _) in row::HEADINGS {
         for row in row::new_first(&report.results, verdict) {
@@ -93,6 +94,12 @@ fn header(report: &Report, style: &TerminalStyle, out: &mut dyn Write) -> io::Re
         })
         .collect();
     writeln!(out, "  suites   {}", style.one_line(&suites.join(", "), 11))?;
+    if let Some(profile) = words::profile(report) {
+        style.wrapped("profile  ", &escape_line(&profile), out)?;
+    }
+    if let Some(kit) = words::kit(report) {
+        writeln!(out, "  acp-tck  {}", style.one_line(&kit, 11))?;
+    }
     if let Some(shard) = &report.shard {
         writeln!(out, "  shard    {}", style.one_line(shard, 11))?;
     }
@@ -158,6 +165,33 @@ fn section_lines(report: &Report, style: &TerminalStyle, out: &mut dyn Write) ->
     Ok(())
 }
 
+/// The requirements of the official kit, for the profile `tck`.
+fn kit(report: &Report, style: &TerminalStyle, out: &mut dyn Write) -> io::Result<()> {
+    for result in &report.tck {
+        let word = words::kit_verdict(result.verdict).to_uppercase();
+        let ours = match result.requirements.as_slice() {
+            [] => String::new(),
+            ids => format!("  {}", ids.join(", ")),
+        };
+        let line = format!("{} ({}){ours}", result.id, result.tier);
+        writeln!(
+            out,
+            "{} {}",
+            style.paint_verdict(result.verdict, &word),
+            style.one_line(&line, word.len() + 1)
+        )?;
+        // Explain only what the reader might take for an error of this report.
+        let is_explained = matches!(result.verdict, Verdict::Fail | Verdict::NotVerified);
+        if let (true, Some(note)) = (is_explained, &result.note) {
+            style.paragraph("note", note, out)?;
+        }
+    }
+    match report.tck.is_empty() {
+        true => Ok(()),
+        false => writeln!(out),
+    }
+}
+
 /// A message, without the agent's stderr if an earlier one has shown the same.
 fn observed<'r>(message: &'r str, shown: &mut HashSet<&'r str>) -> Cow<'r, str> {
     match message.split_once(STDERR_LABEL) {
@@ -189,8 +223,8 @@ fn finding<'r>(
         _ => row.subject().into_owned(),
     };
     let level = match row.level {
-        Level::Info => "agentproto's own check, not in the spec",
-        level => level.as_str(),
+        Level::Info => "agentproto's own check, not in the spec".to_owned(),
+        _ => words::level(row),
     };
     writeln!(
         out,
@@ -205,7 +239,7 @@ fn finding<'r>(
         _ => ("requires", "source"),
     };
     style.paragraph(requires, &row.statement, out)?;
-    style.paragraph(source, &row.source, out)?;
+    style.paragraph(source, &words::source(row), out)?;
     style.paragraph("observed", &observed(&row.message, shown), out)?;
     for evidence in row.evidence.iter().take(MAX_EVIDENCE) {
         self::evidence(style, evidence, out)?;

@@ -19,6 +19,7 @@ pub fn render(report: &Report, options: &RenderOptions, out: &mut dyn Write) -> 
         "partial": report.partial,
         "target": report.target.name,
         "certified": summary.certified,
+        "profile": report.profile,
         "counts": row::counts(summary)?,
         "known_count": words::known_failures(report),
         "timing": report.timing,
@@ -28,6 +29,12 @@ pub fn render(report: &Report, options: &RenderOptions, out: &mut dyn Write) -> 
     }
     if let Some(why) = &summary.reason {
         fields.insert("not_certified".to_owned(), why.as_str().into());
+    }
+    if let Some(strict) = &summary.strict {
+        fields.insert("strict".to_owned(), serde_json::to_value(strict)?);
+    }
+    if !report.tck.is_empty() {
+        fields.insert("tck".to_owned(), serde_json::to_value(&report.tck)?);
     }
     if let Some(shard) = &report.shard {
         fields.insert("shard".to_owned(), shard.as_str().into());

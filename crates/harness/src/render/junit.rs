@@ -15,8 +15,12 @@ impl JunitReport for Report {
             true => " (interrupted)",
             false => "",
         };
+        let profile = match words::profile(self) {
+            Some(_) => format!(" (profile {})", self.profile),
+            None => String::new(),
+        };
         format!(
-            "agentproto certify {}{stopped}",
+            "agentproto certify {}{profile}{stopped}",
             escape_line(&self.target.name)
         )
     }
@@ -56,11 +60,11 @@ impl JunitReport for Report {
                 "{} {} ({}): {}",
                 words::verdict_name(row.verdict),
                 escape_line(&row.requirement),
-                row.level.as_str(),
+                words::level(row),
                 escape_lines(&row.message)
             ),
             format!("spec: {}", escape_line(&row.statement)),
-            format!("source: {}", escape_line(&row.source)),
+            format!("source: {}", escape_line(&words::source(row))),
         ];
         for evidence in &row.evidence {
             lines.push(format!(

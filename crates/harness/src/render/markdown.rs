@@ -39,6 +39,13 @@ fn head(report: &Report, options: &RenderOptions) -> io::Result<Vec<u8>> {
         inline(&words::agent(report)),
         inline(&words::verdict_line(report))
     )?;
+    if let Some(profile) = words::profile(report) {
+        writeln!(out, "Profile: {}.\n", inline(&profile))?;
+    }
+    if let Some(kit) = words::kit(report) {
+        writeln!(out, "acp-tck: {}.\n", inline(&kit))?;
+        kit_table(report, &mut out)?;
+    }
     let verdicts = words::counts(&report.summary).into_iter();
     let verdicts: Vec<Verdict> = verdicts.map(|(verdict, _)| verdict).collect();
     if verdicts.is_empty() {
@@ -78,18 +85,35 @@ fn head(report: &Report, options: &RenderOptions) -> io::Result<Vec<u8>> {
     Ok(out)
 }
 
+/// The requirements of the official kit, for the profile `tck`.
+fn kit_table(report: &Report, out: &mut Vec<u8>) -> io::Result<()> {
+    writeln!(out, "| acp-tck | tier | | ours |\n|---|---|---|---|")?;
+    for result in &report.tck {
+        writeln!(
+            out,
+            "| {} | {} | {} | {} |",
+            inline(&result.id),
+            result.tier,
+            words::kit_verdict(result.verdict),
+            inline(&result.requirements.join(", "))
+        )?;
+    }
+    writeln!(out)
+}
+
 fn finding(row: &CaseResult, out: &mut Vec<u8>) -> io::Result<()> {
     let known = if row.known { ", known" } else { "" };
     let summary = format!(
         "<b>{}</b> ({}{known}): {}",
         in_html(&row.requirement),
-        row.level.as_str(),
+        words::level(row),
         in_html(&row.statement)
     );
+    let source = words::source(row);
     let facts = [
         ("Observed", Some(row.message.as_str())),
         ("Fix", row.hint.as_deref()),
-        ("Source", Some(&row.source)),
+        ("Source", Some(source.as_str())),
         ("Case", Some(&row.subject())),
     ];
     let main_evidence = row.evidence.iter().take(MAX_EVIDENCE).map(|e| {

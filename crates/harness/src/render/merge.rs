@@ -175,6 +175,11 @@ fn check_same_run(first: &Report, report: &Report, at: usize) -> Result<(), Merg
             report.target.command.join(" "),
         ),
         ("set of suites", suites(first), suites(report)),
+        (
+            "profile",
+            first.profile.to_string(),
+            report.profile.to_string(),
+        ),
     ];
     let differs = |what, first: String, found: String| {
         Err(MergeError::Differs {

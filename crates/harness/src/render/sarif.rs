@@ -24,19 +24,24 @@ impl SarifReport for Report {
     }
 
     fn properties(&self) -> Value {
-        json!({ "target": self.target.name, "certified": self.summary.certified })
+        json!({
+            "target": self.target.name,
+            "certified": self.summary.certified,
+            "profile": self.profile,
+        })
     }
 
     fn rule(&self, row: &CaseResult) -> SarifRule {
         // A set, because the SARIF schema does not allow duplicate tags.
         let tags = BTreeSet::from([row.suite.as_str(), &row.section, row.level.as_str()]);
-        let help = format!("{} ({}): {}", row.source, row.level.as_str(), row.statement);
+        let source = words::source(row);
+        let help = format!("{source} ({}): {}", row.level.as_str(), row.statement);
         SarifRule {
             id: row.requirement.clone(),
             short_description: filled(&row.statement, &row.requirement).into(),
             help: Some(help.into()),
             default_configuration: Some(SarifConfiguration {
-                level: level(row.level.violated(), row.level),
+                level: level(self.violated(row), row.level),
             }),
             properties: Some(json!({ "tags": tags })),
             ..SarifRule::default()
@@ -101,9 +106,20 @@ impl SarifReport for Report {
                 "case": row.case,
                 "verdict": row.verdict.as_str(),
                 "source": row.source,
+                "profile": row.profile,
                 "evidence": row.evidence,
             })),
             ..OptionalMembers::default()
+        }
+    }
+}
+
+impl Report {
+    /// The verdict for a violation of the requirement of a row, in the profile of the report.
+    fn violated(&self, row: &CaseResult) -> Verdict {
+        match row.level.violated() {
+            Verdict::Fail if !self.decides(row) => Verdict::Warn,
+            verdict => verdict,
         }
     }
 }

@@ -5,7 +5,10 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::prompting;
-use crate::model::{CaseResult, Evidence, MOCK, RECORDING, Report, Summary, URL, Verdict};
+use crate::model::{
+    CaseResult, Evidence, Level, MOCK, Profile, RECORDING, Report, Summary, URL, Verdict,
+};
+use crate::tck;
 use agentproto_report::row::{self, Reason};
 pub use agentproto_report::words::{
     BY_SEVERITY, date, escape_html, format_duration, millis, needs_attention, safe_html,
@@ -21,7 +24,9 @@ pub fn meaning(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pass => "the requirement holds",
         Verdict::Fail => "a MUST requirement is violated",
-        Verdict::Warn => "a requirement that is not a MUST is violated, or a MUST may be violated",
+        Verdict::Warn => {
+            "a requirement that is not a MUST of the profile is violated, or a MUST may be violated"
+        }
         Verdict::Skip => "not run, for the reason given",
         Verdict::NotApplicable => "does not apply to this agent",
         Verdict::NotVerified => "no evidence for or against the requirement",
@@ -261,6 +266,86 @@ pub fn untested(report: &Report) -> Option<String> {
         let ids = row::join_first(&ids, MAX_UNTESTED, str::to_owned);
         format!("{tested} of {all} MUST requirements tested (not tested: {ids})")
     })
+}
+
+/// The profile that decided, and what another one would decide. `None` if all profiles are the same
+/// for the suites of the report.
+pub fn profile(report: &Report) -> Option<String> {
+    if !report.has_profiles() {
+        return None;
+    }
+    let name = report.profile;
+    let decides = match report.profile {
+        Profile::Strict => "every MUST decides",
+        Profile::Core | Profile::Tck => {
+            "a MUST decides only if the official kit of the protocol also demands it"
+        }
+    };
+    let other = match &report.summary.strict {
+        Some(strict) if !strict.requirements.is_empty() => {
+            let ids: Vec<&str> = strict.requirements.iter().map(String::as_str).collect();
+            let ids = row::join_first(&ids, MAX_UNTESTED, str::to_owned);
+            format!("; the profile strict would fail {ids}")
+        }
+        Some(strict) if strict.certified => "; the profile strict would also certify".to_owned(),
+        _ => String::new(),
+    };
+    Some(format!("{name} ({decides}{other})"))
+}
+
+/// What the official kit would decide, for the profile `tck`.
+pub fn kit(report: &Report) -> Option<String> {
+    let results = report.tck.as_slice();
+    if results.is_empty() {
+        return None;
+    }
+    let state = match tck::conforms(results) {
+        true => "conformant",
+        false => "not conformant",
+    };
+    let counts = [
+        Verdict::Pass,
+        Verdict::Fail,
+        Verdict::Skip,
+        Verdict::NotVerified,
+    ];
+    let number = |verdict| results.iter().filter(|r| r.verdict == verdict).count();
+    let counts: Vec<String> = counts
+        .into_iter()
+        .map(|verdict| (verdict, number(verdict)))
+        .filter(|(_, n)| *n > 0)
+        .map(|(verdict, n)| format!("{n} {}", kit_verdict(verdict)))
+        .collect();
+    Some(format!("{state} ({})", counts.join(", ")))
+}
+
+/// The name of a verdict in the table of the official kit.
+pub fn kit_verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::NotVerified => "not checked here",
+        other => verdict_name(other),
+    }
+}
+
+/// The level of a row, and whether it decides only in the profile `strict`.
+pub fn level(row: &CaseResult) -> String {
+    match (row.level, row.strict_verdict) {
+        (Level::Must, Some(_)) => "MUST, only in the profile strict".to_owned(),
+        (level, _) => level.as_str().to_owned(),
+    }
+}
+
+/// The source of a row, and what it says there.
+pub fn source(row: &CaseResult) -> String {
+    match &row.basis {
+        Some(basis) => format!(
+            "{}: {} ({})",
+            row.source,
+            basis.says,
+            basis.binding.describe()
+        ),
+        None => row.source.clone(),
+    }
 }
 
 /// The state and its details, for a sentence: `not certified (1 failed)`.

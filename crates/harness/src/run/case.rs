@@ -64,6 +64,8 @@ pub struct CaseRunner<'a> {
     pub(super) is_logged_in: bool,
     /// The line after which the next `wait_for` starts to look.
     pub(super) seen_until: u64,
+    /// The line of the last prompt.
+    pub(super) prompted_at: u64,
     /// Whether the steps of the case have started.
     pub(super) steps_started: bool,
     /// Whether `session/new` was refused because a login is missing.
@@ -189,6 +191,7 @@ impl<'a> CaseRunner<'a> {
             directories: 0,
             is_logged_in: false,
             seen_until: 0,
+            prompted_at: 0,
             steps_started: false,
             needs_login: false,
             was_killed: false,

@@ -8,7 +8,7 @@ use super::CaseTranscript;
 use super::case::{CaseOutcome, CaseViolation, NoVerdict};
 use super::evidence::{quote_lines, quote_passed};
 use super::follow::{self, UnansweredRow};
-use crate::model::{CaseResult, Evidence, Target, Timing, Verdict};
+use crate::model::{CaseResult, Evidence, Profile, Target, Timing, Verdict};
 use crate::monitor::MonitorNotes;
 use crate::suite::{Case, Requirement, Selection, Suite};
 use agentproto_wire::script::process_event;
@@ -284,6 +284,9 @@ impl ResultCollector {
                 transcript: None,
                 known: false,
                 follows: None,
+                profile: Profile::Core,
+                basis: None,
+                strict_verdict: None,
             });
         }
         (results, self.transcripts)
@@ -438,6 +441,9 @@ fn row(suite: &Suite, requirement: &Requirement, case: &str) -> CaseResult {
         transcript: None,
         known: false,
         follows: None,
+        profile: requirement.profile,
+        basis: requirement.basis.clone(),
+        strict_verdict: None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Requests, responses and turns: what a case sends, waits for and checks.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -11,7 +12,7 @@ use super::connection::{NoResponse, ReceivedMessage};
 use crate::monitor::id_key;
 use crate::suite::{
     AwaitedMessage, Expectation, PromptStep, PromptText, RequestStep, SuiteProtocol, WaitFor,
-    describe_error,
+    WorkState, describe_error,
 };
 use agentproto_wire::MessageKind;
 
@@ -196,7 +197,21 @@ impl CaseRunner<'_> {
             MessageKind::Response { id, .. } => id_key(id) == *key,
             _ => false,
         };
+        // The work starts after the prompt, and its start may have been awaited before.
+        let has_started = AtomicBool::new(false);
+        let mut session = Value::Null;
+        if let AwaitedMessage::Work(_) = wait.message {
+            from = self.prompted_at;
+            session = self.fill(&json!("$session"))?;
+        }
+        let seen_until = self.seen_until;
         let wanted = |m: &ReceivedMessage| match (&wait.message, &m.kind) {
+            (AwaitedMessage::Work(state), MessageKind::Notification { .. }) => {
+                is_update(m)
+                    && m.json.pointer("/params/sessionId") == Some(&session)
+                    && is_work(*state, &m.json, &has_started)
+                    && m.line > seen_until
+            }
             (AwaitedMessage::Answer(_), MessageKind::Response { .. }) => {
                 ids.iter().any(|key| answers(m, key))
             }
@@ -251,6 +266,12 @@ impl CaseRunner<'_> {
                         format!("session/update {}", kinds.join(" or "))
                     }
                     AwaitedMessage::Answer(_) => "response".to_owned(),
+                    AwaitedMessage::Work(WorkState::Running) => {
+                        "state_update that starts the work".to_owned()
+                    }
+                    AwaitedMessage::Work(WorkState::Idle) => {
+                        "state_update that ends the work".to_owned()
+                    }
                     AwaitedMessage::Request(method) | AwaitedMessage::Notification(method) => {
                         method.clone()
                     }
@@ -314,6 +335,7 @@ impl CaseRunner<'_> {
         match sent {
             Ok(sent) => {
                 self.seen_until = self.seen_until.max(sent.1);
+                self.prompted_at = sent.1;
                 self.prompted.insert(prompt.name.clone());
                 self.sent.insert(prompt.name.clone(), sent);
                 Ok(())
@@ -378,6 +400,23 @@ impl CaseRunner<'_> {
             }
         }
     }
+}
+
+/// Whether an update reports this state of the work. Remembers whether the work has started.
+fn is_work(state: WorkState, message: &Value, has_started: &AtomicBool) -> bool {
+    let update = message.pointer("/params/update").unwrap_or(&Value::Null);
+    let is = |key: &str, word: &str| update.get(key).and_then(Value::as_str) == Some(word);
+    if !is("sessionUpdate", "state_update") {
+        return false;
+    }
+    if is("state", "running") || is("state", "requires_action") {
+        has_started.store(true, Ordering::Relaxed);
+        return state == WorkState::Running;
+    }
+    let has_reason = update.get("stopReason").is_some_and(Value::is_string);
+    state == WorkState::Idle
+        && is("state", "idle")
+        && (has_started.load(Ordering::Relaxed) || has_reason)
 }
 
 pub(super) fn is_update(message: &ReceivedMessage) -> bool {

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::Value;
 
 use super::{ResultCollector, monitors};
-use crate::model::{Report, SCHEMA, SuiteInfo, Target, Timing, Tool};
+use crate::model::{Profile, Report, SCHEMA, SuiteInfo, Target, Timing, Tool};
 use crate::monitor::{MonitorNotes, MonitorRunner};
 use crate::suite::{Selection, Suite, SuiteProtocol};
 use agentproto_wire::script::{process_event, processes};
@@ -51,6 +51,8 @@ pub fn check(suites: &[Suite], mut target: Target, transcript: &Transcript) -> R
         not_started: None,
         selection: false,
         shard: None,
+        profile: Profile::Strict,
+        tck: Vec::new(),
     };
     report.summarize();
     report

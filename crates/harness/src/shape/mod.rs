@@ -14,6 +14,7 @@
 //! The walk ignores some keywords, such as the single value of `requestedSchema.type`. If the walk
 //! finds no error, the `jsonschema` crate checks the value again.
 
+pub mod draft;
 mod error;
 mod methods;
 mod tighten;

@@ -23,11 +23,12 @@ pub use expect::{Assertion, Expectation, ValueRef, describe_error};
 pub use expectations::test_names;
 pub(crate) use read::everything;
 pub use read::{FORMAT, parse, parse_all};
+pub(crate) use reference::escaped;
 pub use reference::reference;
 pub use selection::Selection;
 pub use steps::step_names;
 
-use crate::model::Level;
+use crate::model::{Basis, Level, Profile};
 
 /// What the cases of a suite talk to, and in which protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +89,10 @@ pub struct Requirement {
     /// The request without whose response nothing else works. If it is not answered, other rows
     /// with the same cause follow from this requirement.
     pub covers: Option<String>,
+    /// The smallest profile in which it decides: `core` or `strict`.
+    pub profile: Profile,
+    /// What the source says. Requirements of the ACP suites have it.
+    pub basis: Option<Basis>,
 }
 
 /// How far the harness goes before the first step of a case.
@@ -467,4 +472,16 @@ pub enum AwaitedMessage {
     Request(String),
     /// A notification with this method.
     Notification(String),
+    /// The start or the end of the work on the last prompt, in the draft of version 2.
+    Work(WorkState),
+}
+
+/// A point in the work on a prompt, as `state_update` reports it in the draft of version 2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkState {
+    /// The work has started: the state is `running` or `requires_action`.
+    Running,
+    /// The work has ended: the state is `idle` after the work has started, or with a `stopReason`.
+    /// Other idle states only report that nothing is running.
+    Idle,
 }

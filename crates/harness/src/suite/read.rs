@@ -10,7 +10,7 @@ use super::{
     Behavior, Case, CaseNeeds, CaseStep, ClientBehavior, Requirement, StartState, StepKind, Suite,
     SuiteProtocol,
 };
-use crate::model::Level;
+use crate::model::{Basis, Binding, Level, Profile};
 use crate::{lifecycle, sessions};
 use agentproto_manifest::fields::{self, FieldError, FieldReader};
 use agentproto_manifest::{LineIndex, Node, to_json};
@@ -65,6 +65,7 @@ fn suite(root: &Node, reader: &SuiteReader<'_>, notes: &mut FieldReader) -> Suit
         "protocol",
         "source",
         "section",
+        "profile",
         "requirements",
         "cases",
     ];
@@ -89,12 +90,15 @@ fn suite(root: &Node, reader: &SuiteReader<'_>, notes: &mut FieldReader) -> Suit
         "sessions" => SuiteProtocol::Sessions,
         _ => SuiteProtocol::Acp,
     };
-    let source = notes.string(root, "source").unwrap_or_default();
-    let section = notes.string(root, "section").unwrap_or_default();
+    let defaults = RequirementDefaults {
+        source: notes.string(root, "source").unwrap_or_default(),
+        section: notes.string(root, "section").unwrap_or_default(),
+        profile: profile(root, "core", notes),
+    };
     let items = notes.items(root, "requirements");
     let requirements: Vec<Requirement> = items
         .iter()
-        .map(|node| requirement(node, &source, &section, notes))
+        .map(|node| requirement(node, &defaults, notes))
         .collect();
     let mut ids = HashSet::new();
     for (requirement, node) in requirements.iter().zip(items) {
@@ -171,7 +175,44 @@ fn probes_fit(protocol: SuiteProtocol, steps: &[CaseStep]) -> Result<(), String>
     Ok(())
 }
 
-fn requirement(node: &Node, source: &str, section: &str, notes: &mut FieldReader) -> Requirement {
+/// What the requirements of a file have in common.
+struct RequirementDefaults {
+    source: String,
+    section: String,
+    profile: Profile,
+}
+
+/// Parses `profile`: `core` or `strict`.
+fn profile(node: &Node, default: &'static str, notes: &mut FieldReader) -> Profile {
+    match notes
+        .one_of(node, "profile", default, &["core", "strict"])
+        .as_str()
+    {
+        "strict" => Profile::Strict,
+        _ => Profile::Core,
+    }
+}
+
+/// Parses `basis`: what the source of a requirement says.
+fn basis(node: &Node, notes: &mut FieldReader) -> Option<Basis> {
+    let node = node.get("basis")?;
+    notes.check_keys(node, "`basis`", &["binding", "says"]);
+    let names: Vec<&str> = Binding::ALL
+        .iter()
+        .map(|binding| (*binding).into())
+        .collect();
+    let binding = notes.one_of(node, "binding", "defined", &names);
+    Some(Basis {
+        binding: binding.parse().ok()?,
+        says: notes.required_string(node, "says", "`basis`"),
+    })
+}
+
+fn requirement(
+    node: &Node,
+    defaults: &RequirementDefaults,
+    notes: &mut FieldReader,
+) -> Requirement {
     let what = "a requirement";
     let known = [
         "id",
@@ -183,6 +224,8 @@ fn requirement(node: &Node, source: &str, section: &str, notes: &mut FieldReader
         "watched",
         "register",
         "covers",
+        "profile",
+        "basis",
     ];
     notes.check_keys(node, what, &known);
     let level = notes.one_of(node, "level", "MUST", &["MUST", "SHOULD", "MAY", "INFO"]);
@@ -203,18 +246,27 @@ fn requirement(node: &Node, source: &str, section: &str, notes: &mut FieldReader
             _ => Level::Must,
         },
         statement: notes.required_string(node, "statement", what),
-        source: match (source, page.as_str()) {
+        source: match (defaults.source.as_str(), page.as_str()) {
             (source, "") => source.to_owned(),
             ("", page) => page.to_owned(),
             (source, page) => format!("{source}, {page}"),
         },
         section: notes
             .string(node, "section")
-            .unwrap_or_else(|| section.to_owned()),
+            .unwrap_or_else(|| defaults.section.clone()),
         hint: notes.string(node, "hint"),
         monitors,
         register: notes.strings(node, "register"),
         covers: notes.string(node, "covers"),
+        profile: profile(
+            node,
+            match defaults.profile {
+                Profile::Strict => "strict",
+                _ => "core",
+            },
+            notes,
+        ),
+        basis: basis(node, notes),
     }
 }
 
@@ -300,6 +352,12 @@ pub fn everything(protocol: SuiteProtocol) -> Value {
         return serde_json::json!({
             "roots": {},
             "sampling": {},
+            "elicitation": {"form": {}, "url": {}},
+        });
+    }
+    if protocol == SuiteProtocol::AcpV2 {
+        return serde_json::json!({
+            "auth": {"terminal": {}},
             "elicitation": {"form": {}, "url": {}},
         });
     }

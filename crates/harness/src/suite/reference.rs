@@ -1,6 +1,7 @@
 //! A suite as a Markdown page.
 
 use super::{CaseNeeds, Suite};
+use crate::model::{Level, Profile};
 
 /// The content of docs/suites/NAME.md: every requirement, and every case with what it decides.
 pub fn reference(suite: &Suite) -> String {
@@ -36,10 +37,21 @@ pub fn reference(suite: &Suite) -> String {
             if !requirement.monitors.is_empty() {
                 by.push("monitor".to_owned());
             }
+            let level = match (requirement.level, requirement.profile) {
+                (Level::Must, Profile::Strict) => "MUST (strict)",
+                (level, _) => level.as_str(),
+            };
+            let says = match &requirement.basis {
+                Some(basis) => format!(
+                    ": {} ({})",
+                    escaped(&basis.says),
+                    escaped(basis.binding.describe())
+                ),
+                None => String::new(),
+            };
             out.push_str(&format!(
-                "| **{}** | {} | {}<br>*{}* | {} |\n",
+                "| **{}** | {level} | {}<br>*{}*{says} | {} |\n",
                 escaped(&requirement.id),
-                requirement.level.as_str(),
                 escaped(&requirement.statement),
                 escaped(&requirement.source),
                 by.join(", "),
@@ -81,7 +93,7 @@ impl CaseNeeds {
 }
 
 /// Escapes text for a table cell.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {
         match c {

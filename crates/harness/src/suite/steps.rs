@@ -7,6 +7,7 @@ use serde_json::{Value as Json, json};
 use super::read::SuiteReader;
 use super::{
     AwaitedMessage, CaseStep, PromptStep, PromptText, RequestStep, StartState, StepKind, WaitFor,
+    WorkState,
 };
 use crate::{lifecycle, sessions};
 use agentproto_manifest::fields::FieldReader;
@@ -351,6 +352,7 @@ impl StepContext<'_, '_> {
             "request",
             "notification",
             "answer",
+            "work",
             "where",
             "unless",
             "as",
@@ -369,10 +371,16 @@ impl StepContext<'_, '_> {
             AwaitedMessage::Request(method)
         } else if let Some(method) = notes.string(node, "notification") {
             AwaitedMessage::Notification(method)
+        } else if node.has("work") {
+            let state = notes.one_of(node, "work", "idle", &["running", "idle"]);
+            AwaitedMessage::Work(match state.as_str() {
+                "running" => WorkState::Running,
+                _ => WorkState::Idle,
+            })
         } else {
             notes.error(
                 node.span,
-                "`wait_for` needs `update`, `request`, `notification` or `answer`",
+                "`wait_for` needs `update`, `request`, `notification`, `answer` or `work`",
             );
             AwaitedMessage::Update(Vec::new())
         };

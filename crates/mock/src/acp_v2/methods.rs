@@ -184,8 +184,8 @@ impl DraftServer {
         session.saved.cwd = cwd;
         session.saved.directories = directories;
         if replays {
-            for update in &session.saved.history {
-                self.update(id, update.clone());
+            for update in shapes::replay(&session.saved.history) {
+                self.update(id, update);
             }
         }
         let now = match session.active {

@@ -1,6 +1,6 @@
 //! JSON messages of the ACP version 2 draft, built by hand.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
@@ -157,6 +157,25 @@ pub fn options(scenario: &Scenario, session: &Session) -> Vec<Value> {
         all.push(fields);
     }
     all
+}
+
+/// The updates of a replay. A message that was sent in chunks starts with the message itself,
+/// without content, so that the client replaces what it may already have.
+pub fn replay(history: &[Value]) -> Vec<Value> {
+    let mut started: HashSet<&str> = HashSet::new();
+    let mut updates = Vec::new();
+    for update in history {
+        let text = |key: &str| update.get(key).and_then(Value::as_str).unwrap_or_default();
+        if let Some(whole) = text("sessionUpdate").strip_suffix("_chunk")
+            && let Some(id) = update.get("messageId").and_then(Value::as_str)
+            && started.insert(id)
+        {
+            let content: [Value; 0] = [];
+            updates.push(json!({ "sessionUpdate": whole, "messageId": id, "content": content }));
+        }
+        updates.push(update.clone());
+    }
+    updates
 }
 
 /// Entry of a session in a list.

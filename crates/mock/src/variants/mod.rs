@@ -4,6 +4,7 @@
 //! failure for a variant has a bug.
 
 pub mod aoi;
+mod draft;
 mod ids;
 mod messages;
 mod process;
@@ -129,6 +130,7 @@ static ALL: LazyLock<Vec<AgentVariant>> = LazyLock::new(|| {
         shapes::variants(),
         messages::variants(),
         process::variants(),
+        draft::variants(),
         scenarios(),
     ];
     groups.into_iter().flatten().collect()

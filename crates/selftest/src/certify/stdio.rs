@@ -120,6 +120,7 @@ impl StdioMocks {
             stop: self.stop,
             keep_transcripts: false,
             only,
+            ..RunOptions::default()
         };
         let ready = Program::new(argv, env)
             .map_err(|error| error.to_string())

@@ -287,6 +287,7 @@ pub async fn run_suite(
         stop: &NEVER_STOP,
         keep_transcripts: false,
         only,
+        ..RunOptions::default()
     };
     let result = run::run(suites, target_info, config, options, Arc::new(())).await;
     Ok(result.report)

@@ -119,6 +119,7 @@ impl HostBench {
             stop: &NEVER_STOP,
             keep_transcripts: false,
             only,
+            ..RunOptions::default()
         };
         let target = Target {
             kind: URL.to_owned(),

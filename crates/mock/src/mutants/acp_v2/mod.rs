@@ -1,5 +1,10 @@
 //! Defects of agents of the ACP version 2 draft.
 
+mod messages;
+mod opening;
+mod sessions;
+mod work;
+
 use serde_json::{Value, json};
 
 use super::combine::*;
@@ -7,7 +12,16 @@ use super::tools::*;
 use super::{AgentMutant, MessageFrame, MessageSummary};
 
 pub fn mutants() -> Vec<AgentMutant> {
-    let groups = [opening(), prompts(), reports(), transport()];
+    let groups = [
+        opening(),
+        prompts(),
+        reports(),
+        transport(),
+        opening::mutants(),
+        sessions::mutants(),
+        work::mutants(),
+        messages::mutants(),
+    ];
     groups.into_iter().flatten().collect()
 }
 
@@ -85,6 +99,12 @@ fn prompts() -> Vec<AgentMutant> {
         mutant("v2-06-no-running", "V2-06")
             .describe("The state running is never reported.")
             .replace_outgoing(in_state("running"), drops()),
+        mutant("v2-06-other-session", "V2-06")
+            .describe("The state running is reported for another session.")
+            .outgoing(in_state("running"), sets("/params/sessionId", "other")),
+        mutant("v2-07-other-session", "V2-07")
+            .describe("The end of the work is reported for another session.")
+            .outgoing(in_state("idle"), sets("/params/sessionId", "other")),
         mutant("v2-07-no-idle", "V2-07")
             .describe("The end of the work is not reported.")
             .replace_outgoing(
@@ -103,6 +123,12 @@ fn prompts() -> Vec<AgentMutant> {
         mutant("v2-09-end-turn", "V2-09")
             .describe("Cancelled work ends with the stop reason end_turn.")
             .outgoing(is(REASON, "cancelled"), sets(REASON, "end_turn")),
+        mutant("v2-09-meta", "V2-09")
+            .describe("session/cancel with `_meta` has no effect.")
+            .replace_incoming(
+                both(method("session/cancel"), has("/params/_meta")),
+                ignores(),
+            ),
         mutant("v2-09-late-words", "V2-09")
             .describe("Text of canceled work is sent after the state idle.")
             .tamper_out(|_, _, message| {
@@ -241,6 +267,24 @@ fn transport() -> Vec<AgentMutant> {
         mutant("v2-tr-05-no-jsonrpc", "V2-TR-05")
             .describe("Updates have no `jsonrpc`.")
             .outgoing(method("session/update"), removes("/jsonrpc")),
+        mutant("v2-tr-06-both", "V2-TR-06")
+            .describe("The response to initialize has both a result and an error.")
+            .outgoing(
+                answers("initialize"),
+                sets("/error", json!({ "code": 0, "message": "no error" })),
+            ),
+        mutant("v2-tr-08-text-id", "V2-TR-08")
+            .describe("The response to initialize has its id as a string.")
+            .outgoing(answers("initialize"), |message| {
+                let id = message.get("id").map(Value::to_string);
+                set(message, "/id", id.unwrap_or_default());
+            }),
+        mutant("v2-tr-10-answers", "V2-TR-10")
+            .describe("session/cancel is answered with a result without an id.")
+            .replace_incoming(method("session/cancel"), |message| {
+                let answer = json!({ "jsonrpc": "2.0", "id": null, "result": null });
+                (Some(message), send(answer))
+            }),
         mutant("v2-tr-09-twice", "V2-TR-09")
             .describe("A prompt is answered twice.")
             .replace_outgoing(answers("session/prompt"), twice()),
