@@ -99,7 +99,7 @@ fn locate(lines: &[Line], at: &str) -> Option<(u64, Range<usize>)> {
 }
 
 fn quote_line(line: &Line, mark: Option<Range<usize>>, longest: usize) -> Evidence {
-    let text = line.text();
+    let text = readable(&line.bytes);
     let characters = |to: usize| text.get(..to).map_or(0, |before| before.chars().count());
     // A mark over the whole line is useless.
     let mark = mark.filter(|mark| mark.len() < text.len());
@@ -125,6 +125,18 @@ fn quote_line(line: &Line, mark: Option<Range<usize>>, longest: usize) -> Eviden
         mark,
         at_ms: (line.at.as_secs_f64() * 1_000_000.0).round() / 1000.0,
     }
+}
+
+/// The bytes as text. Bytes that are not valid UTF-8 become `\xNN`, so that a reader sees them.
+fn readable(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            text.push_str(&format!("\\x{byte:02X}"));
+        }
+    }
+    text
 }
 
 #[cfg(test)]
@@ -180,6 +192,12 @@ mod tests {
         assert_eq!(shown.len(), MAX_LINES);
         let proof = shown.iter().find(|line| line.pointer.is_some());
         assert_eq!(marked(proof.expect("the line")), r#""done""#);
+    }
+
+    #[test]
+    fn invalid_bytes_are_shown() {
+        assert_eq!(readable(b"caf\xe9 \xff!"), r"caf\xE9 \xFF!");
+        assert_eq!(readable("café".as_bytes()), "café");
     }
 
     #[test]
