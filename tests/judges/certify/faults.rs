@@ -260,6 +260,39 @@ fn a_hang_before_the_first_session_is_reported() {
     );
 }
 
+/// An agent whose turns end only after a cancel, and then need 1.2 s. The time limit for its turns
+/// becomes short, but not for its canceled turns.
+#[test]
+fn a_slow_cancel_is_not_a_failure() {
+    let agent = r#"while read -r line; do case "$line" in
+        *'"initialize"'*) echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentCapabilities":{}}}' ;;
+        *'"session/new"'*) echo '{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s"}}' ;;
+        *'"session/prompt"'*) id=${line#*'"id":'}; id=${id%%[,\}]*}
+            echo '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"."}}}}' ;;
+        *'"session/cancel"'*) sleep 1.2
+            echo '{"jsonrpc":"2.0","id":'$id',"result":{"stopReason":"cancelled"}}' ;;
+        esac; done"#;
+    let directory = tempfile::tempdir().unwrap();
+    let prompts = directory.path().join("prompts.yaml");
+    std::fs::write(&prompts, "text: hello\nslow: be slow\n").unwrap();
+    let prompts = prompts.to_string_lossy();
+    let (_, report) = run(&[
+        "--only",
+        // Cases start in any order. With this many, some turns are never answered before PT-11.
+        "PT-01,PT-03,PT-04,PT-06,PT-09,PT-15,PT-16,TR-18,NO-01,EX-06,IN-11,PT-11",
+        "--prompts",
+        &prompts,
+        "--timeout",
+        "4",
+        "--",
+        "sh",
+        "-c",
+        agent,
+    ]);
+    assert!(verdicts(&report, "PT-01").contains(&"fail"), "{report:#}");
+    assert_eq!(verdicts(&report, "PT-11"), ["pass"], "{report:#}");
+}
+
 /// Peak memory of a run in kilobytes, as reported by `wait4`.
 fn peak_of(args: &[&str]) -> u64 {
     #[expect(

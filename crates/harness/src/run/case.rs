@@ -59,6 +59,10 @@ pub struct CaseRunner<'a> {
     pub(super) recorders: HashMap<String, super::recorder::McpRecorder>,
     /// Names of requests that are prompts.
     pub(super) prompted: HashSet<String>,
+    /// Names of lists of messages, in which each item has its own line.
+    pub(super) message_lists: HashSet<String>,
+    /// Names of prompts that were sent before the client canceled a turn or closed a session.
+    pub(super) canceled: HashSet<String>,
     pub(super) directories: usize,
     /// Whether the harness has logged in. A new process requires a new login.
     pub(super) is_logged_in: bool,
@@ -188,6 +192,8 @@ impl<'a> CaseRunner<'a> {
             started: Instant::now(),
             recorders: HashMap::new(),
             prompted: HashSet::new(),
+            message_lists: HashSet::new(),
+            canceled: HashSet::new(),
             directories: 0,
             is_logged_in: false,
             seen_until: 0,

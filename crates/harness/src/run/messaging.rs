@@ -37,6 +37,7 @@ impl CaseRunner<'_> {
             .connection()?
             .request(&request.method, params, id, timeout)
             .await;
+        self.note_cancel(&request.method);
         match sent {
             Ok(sent) => {
                 self.sent.insert(name.clone(), sent);
@@ -60,9 +61,11 @@ impl CaseRunner<'_> {
                 NoVerdict::Error(format!("no request was sent with the name `{name}`")).into(),
             );
         };
-        // If no request of this kind was ever answered, the time limit is short.
+        // If no request of this kind was ever answered, the time limit is short. An agent that never
+        // ends a turn may still answer a canceled one.
         let history = match method {
             "initialize" => Some(&self.config.starts),
+            _ if self.canceled.contains(name) => Some(&self.config.canceled_turns),
             _ if self.prompted.contains(name) => Some(&self.config.turns),
             _ => None,
         };
@@ -102,6 +105,14 @@ impl CaseRunner<'_> {
             }
             Err(NoResponse::Ended(how)) if expect.is_empty() => {
                 Err(self.agent_exited(&how, Some(method)))
+            }
+            // The agent had less time than usual, so this proves nothing.
+            Err(no_response @ NoResponse::TimedOut(_)) if within < usual => {
+                Err(NoVerdict::NotVerified(format!(
+                    "`{method}` was not answered: {no_response} (short limit: it was never answered \
+                     in this run)"
+                ))
+                .into())
             }
             Err(no_response)
                 if expect.is_empty() || matches!(no_response, NoResponse::Starved(..)) =>
@@ -344,10 +355,21 @@ impl CaseRunner<'_> {
         }
     }
 
+    pub(super) async fn notify(&mut self, method: &str, params: Value) -> StepResult {
+        self.note_cancel(method);
+        self.send_message(&json!({"jsonrpc": "2.0", "method": method, "params": params}))
+            .await
+    }
+
+    fn note_cancel(&mut self, method: &str) {
+        if ["session/cancel", "session/close", "$/cancel_request"].contains(&method) {
+            self.canceled.extend(self.prompted.iter().cloned());
+        }
+    }
+
     pub(super) async fn cancel(&mut self) -> StepResult {
         let params = self.fill(&json!({"sessionId": "$session"}))?;
-        self.send_message(&json!({"jsonrpc": "2.0", "method": "session/cancel", "params": params}))
-            .await?;
+        self.notify("session/cancel", params).await?;
         let answers = self.connection()?.services.cancel_held();
         for answer in answers {
             self.send_message(&answer).await?;

@@ -112,6 +112,8 @@ pub struct RunConfig {
     pub sessions: ResponseHistory,
     /// What was learned about the time to answer prompts.
     pub turns: ResponseHistory,
+    /// What was learned about the time to answer canceled prompts.
+    pub canceled_turns: ResponseHistory,
     /// Time from the first start to the response to `initialize`.
     pub first_start: OnceLock<Duration>,
     /// Values that must not appear in a report.
@@ -138,6 +140,7 @@ impl RunConfig {
             starts: ResponseHistory::default(),
             sessions: ResponseHistory::default(),
             turns: ResponseHistory::default(),
+            canceled_turns: ResponseHistory::default(),
             first_start: OnceLock::new(),
         }
     }
@@ -320,7 +323,8 @@ pub async fn run(
     // Cases that were too late are repeated alone, because other cases may have been the cause.
     late.sort_by_key(|(suite, case, _)| (*suite, *case));
     if !late.is_empty() {
-        for history in [&config.starts, &config.sessions, &config.turns] {
+        let (turns, canceled) = (&config.turns, &config.canceled_turns);
+        for history in [&config.starts, &config.sessions, turns, canceled] {
             history.try_again();
         }
     }

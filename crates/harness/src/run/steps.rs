@@ -38,8 +38,7 @@ impl CaseRunner<'_> {
             }
             StepKind::Notify { method, params } => {
                 let params = self.fill(params)?;
-                self.send_message(&json!({"jsonrpc": "2.0", "method": method, "params": params}))
-                    .await
+                self.notify(method, params).await
             }
             StepKind::Raw(pieces) => {
                 for piece in pieces {
@@ -76,6 +75,7 @@ impl CaseRunner<'_> {
                     let lines = received.iter().map(|m| m.line).collect();
                     let values: Vec<Value> = received.iter().map(|m| (*m.json).clone()).collect();
                     self.bindings.bind(name, json!(values), lines);
+                    self.message_lists.insert(name.clone());
                 }
                 Ok(())
             }
@@ -115,6 +115,7 @@ impl CaseRunner<'_> {
                     }
                 }
                 self.bindings.bind(name, json!(values), lines);
+                self.message_lists.insert(name.clone());
                 Ok(())
             }
             StepKind::Bind { name, value, times } => {
@@ -126,6 +127,7 @@ impl CaseRunner<'_> {
                 }
                 let lines = self.bindings.lines_of(value);
                 self.bindings.bind(name, filled, lines);
+                self.message_lists.remove(name);
                 Ok(())
             }
             StepKind::Collect { value, into } => {
@@ -184,14 +186,13 @@ impl CaseRunner<'_> {
                     Some((_, lines)) => lines.to_vec(),
                     None => Vec::new(),
                 };
+                let of = list.as_str().and_then(|path| path.strip_prefix('$'));
+                let has_own_lines = of.is_some_and(|of| self.message_lists.contains(of));
                 let list = self.fill(list)?;
                 let items = list.as_array().map_or(&[][..], Vec::as_slice);
                 for (at, item) in items.iter().enumerate() {
-                    // A list of messages has one line for each item.
-                    let lines = match lines.get(at) {
-                        Some(line) if lines.len() == items.len() => vec![*line],
-                        _ => lines.clone(),
-                    };
+                    let own = lines.get(at).filter(|_| has_own_lines);
+                    let lines = own.map_or_else(|| lines.clone(), |line| vec![*line]);
                     self.bindings.bind(name, item.clone(), lines);
                     self.steps(steps).await?;
                 }
@@ -302,6 +303,7 @@ impl CaseRunner<'_> {
                 let lines = found.iter().map(|m| m.line).collect();
                 let values: Vec<Value> = found.iter().map(|m| (*m.json).clone()).collect();
                 self.bindings.bind(name, json!(values), lines);
+                self.message_lists.insert(name.clone());
                 Ok(())
             }
             StepKind::AgentText {
