@@ -3,6 +3,7 @@
 
 pub mod complete;
 mod faults;
+mod lenient;
 mod profiles;
 mod recorded;
 mod runs;

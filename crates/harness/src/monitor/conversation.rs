@@ -71,6 +71,8 @@ pub struct ConversationState {
     pub started: Option<u64>,
     /// Sessions by id.
     pub sessions: HashMap<String, SessionState>,
+    /// The line of the client's last notification.
+    pub last_notification: u64,
     /// Number of invalid lines that the client sent: bad JSON, bad envelopes. Each may be answered
     /// with an error whose id is null.
     pub invalid_sent: u32,
@@ -156,7 +158,10 @@ impl ConversationState {
                     self.agent_response(&request, *is_error, json, number);
                 } else if id.is_null() && *is_error && self.invalid_answered < self.invalid_sent {
                     self.invalid_answered += 1;
-                } else if let Some(request) = self.request_for_wrong_id(id).cloned() {
+                } else if let Some(request) = self.request_for_wrong_id(id).cloned()
+                    // A response without an id may also answer a later notification.
+                    && (!id.is_null() || self.last_notification < request.line)
+                {
                     // The request stays open, because the id of the response is wrong.
                     self.agent_response(&request, *is_error, json, number);
                 }
@@ -173,6 +178,7 @@ impl ConversationState {
                 forget_answered(&mut self.from_agent);
             }
             (MessageKind::Notification { method }, Direction::ToAgent) => {
+                self.last_notification = number;
                 if method == "session/cancel"
                     && let Some(session) = session_of(json)
                     && let Some(session) = self.sessions.get_mut(session)

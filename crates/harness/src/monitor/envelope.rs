@@ -20,6 +20,7 @@ impl Monitor for EnvelopeMonitor {
             None => vec![view.line.number],
         };
         let mut broken = [false; 3];
+        let mut has_id = true;
         for flaw in &envelope.flaws {
             let (requirement, what) = match flaw {
                 EnvelopeFlaw::Version(found) => (
@@ -28,17 +29,19 @@ impl Monitor for EnvelopeMonitor {
                 ),
                 EnvelopeFlaw::ResultAndError => (
                     "TR-06",
-                    "a response has both `result` and `error`; it must have exactly one".to_owned(),
+                    "a response has both `result` and `error`; it must have exactly one of them"
+                        .to_owned(),
                 ),
                 EnvelopeFlaw::NeitherResultNorError => (
                     "TR-06",
-                    "a response has neither `result` nor `error`; it must have exactly one"
+                    "a response has neither `result` nor `error`; it must have exactly one of them"
                         .to_owned(),
                 ),
-                EnvelopeFlaw::NoId => (
-                    "TR-06",
-                    "a response has no `id`; it must repeat the id of the request".to_owned(),
-                ),
+                // The monitor of ids reports it, because the message may answer a notification.
+                EnvelopeFlaw::NoId => {
+                    has_id = false;
+                    continue;
+                }
                 EnvelopeFlaw::Error(why) => (
                     "TR-07",
                     format!(
@@ -64,7 +67,7 @@ impl Monitor for EnvelopeMonitor {
             notes.pass("TR-05");
         }
         if let MessageKind::Response { is_error, .. } = &envelope.kind {
-            if !response {
+            if !response && has_id {
                 notes.pass("TR-06");
             }
             if *is_error && !error && !response {

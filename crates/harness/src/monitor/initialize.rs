@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::view::{items, repeated, result, text};
 use super::{ConversationState, LineView, Monitor, MonitorNotes};
+use crate::shape::FORMER_AUTH_TYPES;
 
 #[derive(Default)]
 pub struct InitializeMonitor;
@@ -55,8 +56,14 @@ fn method(method: &Value, takes_terminal: bool, lines: &[u64], notes: &mut Monit
         Value::Null => notes.pass("AU-03"),
         Value::String(kind) if kind == "agent" || kind == "terminal" => notes.pass("AU-03"),
         other => {
+            let former = other.as_str().filter(|t| FORMER_AUTH_TYPES.contains(t));
+            let whence = match former {
+                Some(_) => ", which was only in earlier drafts of the protocol",
+                None => "",
+            };
             let what = format!(
-                "the auth method \"{id}\" has the type {other}; expected \"agent\" or \"terminal\""
+                "the auth method \"{id}\" has the type {other}{whence}; expected \"agent\" or \
+                 \"terminal\""
             );
             notes.violation("AU-03", what, lines);
         }

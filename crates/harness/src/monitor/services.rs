@@ -11,8 +11,8 @@ use super::{ConversationState, Ending, LineView, Monitor, MonitorNotes};
 #[derive(Default)]
 pub struct ServiceMonitor {
     terminals: HashMap<String, Terminal>,
-    /// Kinds of the tool calls in the current turn, which show what was done without the client.
-    tool_kinds: Vec<String>,
+    /// Whether the current turn had a tool call, and thus an occasion to use the client.
+    used_tools: bool,
     /// Whether a service was used that the client did not announce.
     used_unannounced: bool,
 }
@@ -38,9 +38,7 @@ impl Monitor for ServiceMonitor {
         let number = view.line.number;
         if let Some((_, kind, update)) = update(view) {
             if matches!(kind, "tool_call" | "tool_call_update") {
-                if kind == "tool_call" && self.tool_kinds.len() < 64 {
-                    self.tool_kinds.push(text(update, "kind").to_owned());
-                }
+                self.used_tools |= kind == "tool_call";
                 self.content(view, update, state, notes);
             }
         } else if let Some((method, params)) = call(view) {
@@ -144,26 +142,13 @@ impl ServiceMonitor {
         state: &ConversationState,
         notes: &mut MonitorNotes,
     ) {
-        let tool_kinds = std::mem::take(&mut self.tool_kinds);
+        let used_tools = std::mem::take(&mut self.used_tools);
         if std::mem::take(&mut self.used_unannounced) || reason != "end_turn" {
             return;
         }
-        let used = |kinds: &[&str]| tool_kinds.iter().any(|kind| kinds.contains(&kind.as_str()));
-        let gates = [
-            ("FS-01", "/fs/readTextFile", used(&["read", "search"])),
-            (
-                "FS-02",
-                "/fs/writeTextFile",
-                used(&["edit", "delete", "move"]),
-            ),
-            ("TE-01", "/terminal", used(&["execute"])),
-        ];
-        for (requirement, capability, is_occasion) in gates {
-            if is_occasion && !state.client_can(capability) {
-                notes.pass(requirement);
-            }
-        }
-        if !tool_kinds.is_empty() && announces_nothing(state) {
+        // FS-01, FS-02 and TE-01 do not pass here: the agent may never use these services, whatever
+        // the client offers. Their cases check that it does.
+        if used_tools && announces_nothing(state) {
             notes.pass("IN-11");
         }
     }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::turns::with_start;
-use super::view::{items, repeated, result, text, update};
+use super::view::{items, ours, repeated, result, text, update};
 use super::{ConversationState, LineView, Monitor, MonitorNotes};
 
 #[derive(Default)]
@@ -27,6 +27,11 @@ struct KnownSettings {
     options: Vec<(String, Value)>,
     /// The line that listed the options.
     options_at: u64,
+    /// Values of the select options: option id and value.
+    values: HashSet<(String, String)>,
+    /// Values that the client set although they were not listed. Storing one is wrong, but not the
+    /// agent's own value (CO-05).
+    unlisted: HashSet<(String, String)>,
 }
 
 /// Maximum number of sessions that are remembered.
@@ -57,16 +62,25 @@ impl Monitor for SettingsMonitor {
                 known.take_modes(modes, &lines, notes);
             }
             if let Some(Value::Array(options)) = result.get("configOptions") {
-                check(options, "/result", &lines, state, notes);
+                check(options, "/result", &lines, (state, &known.unlisted), notes);
                 known.take(options, number);
             }
+        } else if let Some(("session/set_config_option", params)) = ours(view) {
+            self.known(text(params, "sessionId")).set_by_client(params);
         } else if let Some((session, kind, update)) = update(view) {
             match kind {
                 "current_mode_update" => self.known(session).mode(update, number, notes),
                 "config_option_update" => {
                     if let Some(Value::Array(options)) = update.get("configOptions") {
-                        check(options, "/params/update", &[number], state, notes);
                         let known = self.known(session);
+                        let unlisted = &known.unlisted;
+                        check(
+                            options,
+                            "/params/update",
+                            &[number],
+                            (state, unlisted),
+                            notes,
+                        );
                         known.is_full(options, number, notes);
                         known.take(options, number);
                     }
@@ -132,6 +146,15 @@ impl KnownSettings {
         notes.violation("MO-04", what, &[number, self.modes_at]);
     }
 
+    fn set_by_client(&mut self, params: &Value) {
+        if let Some(Value::String(value)) = params.get("value") {
+            let pair = (text(params, "configId").to_owned(), value.clone());
+            if !self.values.contains(&pair) {
+                self.unlisted.insert(pair);
+            }
+        }
+    }
+
     fn take(&mut self, options: &[Value], number: u64) {
         let pairs = options.iter().filter_map(|option| {
             let id = option.get("id")?.as_str()?.to_owned();
@@ -144,6 +167,11 @@ impl KnownSettings {
         let modes = options.iter().filter(|o| text(o, "category") == "mode");
         let lists = modes.map(|option| items(option, "options"));
         self.mode_values = lists.flat_map(values).map(str::to_owned).collect();
+        let pairs = options.iter().flat_map(|option| {
+            let id = text(option, "id");
+            values(items(option, "options")).map(move |value| (id.to_owned(), value.to_owned()))
+        });
+        self.values = pairs.collect();
         self.options_at = number;
     }
 
@@ -192,7 +220,7 @@ fn check(
     options: &[Value],
     root: &str,
     lines: &[u64],
-    state: &ConversationState,
+    (state, unlisted): (&ConversationState, &HashSet<(String, String)>),
     notes: &mut MonitorNotes,
 ) {
     let ids = options.iter().map(|option| text(option, "id"));
@@ -209,7 +237,7 @@ fn check(
         if option.get("currentValue").is_some() {
             notes.pass("CO-01");
         }
-        kind(option, &at, lines, state, notes);
+        kind(option, &at, lines, (state, unlisted), notes);
         if let Some(Value::String(category)) = option.get("category") {
             match CATEGORIES.contains(&category.as_str()) || category.starts_with('_') {
                 true => notes.pass("CO-08"),
@@ -231,7 +259,7 @@ fn kind(
     option: &Value,
     at: &str,
     lines: &[u64],
-    state: &ConversationState,
+    (state, unlisted): (&ConversationState, &HashSet<(String, String)>),
     notes: &mut MonitorNotes,
 ) {
     let takes_boolean = state.client_can("/session/configOptions/boolean");
@@ -253,6 +281,9 @@ fn kind(
                 return;
             };
             let values: Vec<&str> = values(options).collect();
+            if unlisted.contains(&(text(option, "id").to_owned(), current.clone())) {
+                return;
+            }
             match values.contains(&current.as_str()) {
                 true => notes.pass("CO-02"),
                 false => {

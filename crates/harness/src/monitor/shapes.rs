@@ -66,7 +66,9 @@ fn requirement(method: &str, error: &ShapeError, value: &Value) -> Option<&'stat
     match error.kind {
         ShapeErrorKind::Case { .. } => Some("TR-22"),
         ShapeErrorKind::DraftVariant => Some("UP-01"),
-        ShapeErrorKind::Unknown | ShapeErrorKind::Draft => unknown(method, error, value),
+        ShapeErrorKind::Unknown | ShapeErrorKind::Draft | ShapeErrorKind::FormerDraft => {
+            unknown(method, error, value)
+        }
         _ => owner(method, error, value),
     }
 }
@@ -116,7 +118,7 @@ fn is_warning(method: &str, error: &ShapeError, value: &Value) -> bool {
     let is_null = value.is_null() && error.at.is_empty() && empty.contains(&method);
     matches!(
         error.kind,
-        ShapeErrorKind::Draft | ShapeErrorKind::DraftVariant
+        ShapeErrorKind::Draft | ShapeErrorKind::FormerDraft | ShapeErrorKind::DraftVariant
     ) || is_null
 }
 

@@ -28,6 +28,8 @@ pub enum ShapeErrorKind {
     Unknown,
     /// A key of a draft of the protocol.
     Draft,
+    /// A key of an earlier draft of the protocol, which later drafts do not have.
+    FormerDraft,
     /// A variant of a draft of the protocol.
     DraftVariant,
     /// A known key or variant in a different case.
@@ -41,7 +43,10 @@ pub enum ShapeErrorKind {
 impl ShapeError {
     /// Whether only a key is unknown, and everything else is valid.
     pub fn is_about_a_name(&self) -> bool {
-        matches!(self.kind, ShapeErrorKind::Unknown | ShapeErrorKind::Draft)
+        matches!(
+            self.kind,
+            ShapeErrorKind::Unknown | ShapeErrorKind::Draft | ShapeErrorKind::FormerDraft
+        )
     }
 
     /// The last part of the pointer.
@@ -81,6 +86,9 @@ impl ShapeError {
             }
             ShapeErrorKind::Draft | ShapeErrorKind::DraftVariant => {
                 format!("{at} is part of a draft of the protocol, not of version 1")
+            }
+            ShapeErrorKind::FormerDraft => {
+                format!("{at} was part of an earlier draft of the protocol, but never of version 1")
             }
             ShapeErrorKind::Case { right } => {
                 format!("{at} has the wrong case; the protocol uses `{right}`")

@@ -130,7 +130,7 @@ pub fn is_draft(method: &str) -> bool {
 }
 
 /// Fields and variants of the drafts, by their position. `*` matches any list index.
-pub const DRAFT_PLACES: [&str; 12] = [
+pub const DRAFT_PLACES: [&str; 10] = [
     "/agentCapabilities/providers",
     "/agentCapabilities/sessionCapabilities/fork",
     "/agentCapabilities/sessionCapabilities/archive",
@@ -140,10 +140,23 @@ pub const DRAFT_PLACES: [&str; 12] = [
     "/agentCapabilities/auth/status",
     "/agentCapabilities/mcpCapabilities/acp",
     "/sessions/*/archived",
-    "/models",
     "/usage",
+];
+
+/// Fields that were only in earlier drafts, by their position: `models` from September 2025 to June
+/// 2026, the others from March 2026 to between June and September.
+pub const FORMER_PLACES: [&str; 7] = [
+    "/agentCapabilities/nes",
+    "/agentCapabilities/positionEncoding",
+    "/agentCapabilities/sessionCapabilities/stop",
+    "/authMethods/*/link",
+    "/authMethods/*/vars",
+    "/models",
     "/userMessageId",
 ];
+
+/// Types of auth methods that were only in earlier drafts.
+pub const FORMER_AUTH_TYPES: [&str; 1] = ["env_var"];
 
 pub const DRAFT_VARIANTS: [&str; 5] = [
     "plan_update",

@@ -25,7 +25,7 @@ use std::sync::OnceLock;
 use serde_json::Value;
 
 pub use error::{ShapeError, ShapeErrorKind};
-pub use methods::{Side, is_draft, side};
+pub use methods::{FORMER_AUTH_TYPES, Side, is_draft, side};
 
 /// The JSON Schema of what an agent sends with one method.
 pub struct Shape {

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::error::{ShapeError, ShapeErrorKind, display};
-use super::methods::{DRAFT_PLACES, DRAFT_VARIANTS};
+use super::methods::{DRAFT_PLACES, DRAFT_VARIANTS, FORMER_PLACES};
 use agentproto_wire::envelope::type_name;
 
 /// Maximum number of errors per value.
@@ -298,6 +298,8 @@ impl<'s> Walk<'s> {
         let twin = known.find(|k| same_letters(k, key) && !object.contains_key(k.as_str()));
         if DRAFT_PLACES.contains(&error.place().as_str()) {
             error.kind = ShapeErrorKind::Draft;
+        } else if FORMER_PLACES.contains(&error.place().as_str()) {
+            error.kind = ShapeErrorKind::FormerDraft;
         } else if let Some(twin) = twin {
             error.kind = ShapeErrorKind::Case {
                 right: twin.clone(),

@@ -159,8 +159,10 @@ impl Assertion {
         };
         match self {
             Assertion::Result => ok(
+                // TR-06 reports a response that has both.
                 found.is_some_and(|m| {
-                    m.get("result").is_some() && m.get("error").is_none_or(Value::is_null)
+                    m.get("result").is_some_and(|result| !result.is_null())
+                        || (m.get("result").is_some() && m.get("error").is_none_or(Value::is_null))
                 }),
                 &|| "a result".to_owned(),
             )

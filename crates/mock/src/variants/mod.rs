@@ -8,6 +8,7 @@ mod draft;
 mod ids;
 mod messages;
 mod process;
+mod refusals;
 mod serialization;
 mod shapes;
 
@@ -131,6 +132,7 @@ static ALL: LazyLock<Vec<AgentVariant>> = LazyLock::new(|| {
         messages::variants(),
         process::variants(),
         draft::variants(),
+        refusals::variants(),
         scenarios(),
     ];
     groups.into_iter().flatten().collect()

@@ -101,6 +101,14 @@ fn authentication() {
     let own = json!([{ "id": "a", "name": "A", "type": "agent", "vars": [] }]);
     violates("own member", methods(json!({}), own), &["EX-01 2 1"]);
     violates("odd type", methods(json!({}), odd), &["AU-03 2 1"]);
+    let vars = json!([{ "name": "KEY" }]);
+    let former =
+        json!([{ "id": "a", "name": "A", "type": "env_var", "vars": vars, "link": "https://a" }]);
+    violates(
+        "type of an earlier draft",
+        methods(json!({}), former),
+        &["AU-03 2 1"],
+    );
     let command = json!([{ "id": "a", "name": "A", "type": "terminal", "command": "x" }]);
     violates(
         "command",
@@ -123,7 +131,14 @@ fn new_sessions() {
     let list = json!({ "sessionId": "s", "modes": ["ask"] });
     violates("modes are a list", with(list), &["SE-03 4 3"]);
     let models = json!({ "sessionId": "s", "models": {} });
-    violates("models of a draft", with(models), &["EX-01? 4 3"]);
+    violates(
+        "models of an earlier draft",
+        with(models.clone()),
+        &["EX-01? 4 3"],
+    );
+    let notes = run_monitors(&with(models));
+    let what = super::describe(&notes);
+    assert!(what.contains("an earlier draft"), "{what}");
     let again = |id: &str| {
         let new = ask(3, "session/new", json!({ "cwd": "/w", "mcpServers": [] }));
         then(

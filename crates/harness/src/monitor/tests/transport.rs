@@ -147,6 +147,40 @@ fn errors_without_an_id_answer_only_invalid_messages() {
 }
 
 #[test]
+fn results_and_messages_without_an_id_may_answer_notifications() {
+    let notification: &[u8] = br#"> {"jsonrpc":"2.0","method":"_x"}"#;
+    let null: &[u8] = br#"< {"jsonrpc":"2.0","id":null,"result":null}"#;
+    let bare: &[u8] = br#"< {"jsonrpc":"2.0","error":{"code":-32601,"message":"no"}}"#;
+    check("a result", &[notification, null], &["TR-10 2 1"]);
+    check("no id", &[notification, bare], &["TR-10 2 1"]);
+    // The open request is answered under its own id later.
+    let between = [notification, ASK, null, ANSWER];
+    check("while a request is open", &between, &["TR-10 3 1"]);
+    let bare_between = [notification, ASK, bare, ANSWER];
+    check("no id, and an open request", &bare_between, &["TR-10 3 1"]);
+    // It never is, and the response could be its own.
+    let listed: &[u8] = br#"< {"jsonrpc":"2.0","id":null,"result":{"sessions":[]}}"#;
+    check("a lost id", &[notification, ASK, listed], &["TR-08 3 2"]);
+    let bare_listed: &[u8] = br#"< {"jsonrpc":"2.0","result":{"sessions":[]}}"#;
+    check(
+        "no id at all",
+        &[notification, ASK, bare_listed],
+        &["TR-06 3 2"],
+    );
+    check("no notification", &[ASK, bare_listed], &["TR-06 2 1"]);
+    check(
+        "no such result",
+        &[notification, ASK, null],
+        &["TR-09 2", "TR-10 3 1"],
+    );
+    // An agent that answers every notification has one error.
+    let cancel: &[u8] =
+        br#"> {"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":9}}"#;
+    let all = [notification, null, cancel, null];
+    check("all", &all, &["TR-10 2 1", "TR-10 4 3"]);
+}
+
+#[test]
 fn cancelled_requests_are_answered_once() {
     let cancel: &[u8] =
         br#"> {"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}"#;

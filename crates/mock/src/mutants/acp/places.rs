@@ -133,6 +133,9 @@ pub fn mutants() -> Vec<AgentMutant> {
                     false => pass(message),
                 }
             }),
+        mutant("acp-rs-02-refuses", "RS-02")
+            .describe("session/resume is advertised, but every session is refused.")
+            .replace_incoming(method("session/resume"), rejects(-32603)),
         mutant("acp-rs-02-forgets", "RS-02")
             .describe("A resumed session does not remember the earlier conversation.")
             .tamper_out(|context, summary, mut message| {

@@ -65,6 +65,15 @@ pub fn mutants() -> Vec<AgentMutant> {
                 }
                 send(message)
             }),
+        mutant("acp-tr-19-stays-with-child", "TR-19")
+            .describe("Every turn leaves a process behind, and the process itself does not exit.")
+            .tamper_out(|_, summary, message| {
+                if summary.answers("session/prompt") {
+                    faults::daemon(30, false);
+                }
+                send(message)
+            })
+            .end(|| std::thread::sleep(IGNORE_EOF_TIME)),
         mutant("acp-tr-20-crlf", "TR-20")
             .describe("A line that ends with CR LF cannot be parsed.")
             .line(|line| match line.ends_with(b"}\r\n") {

@@ -4,7 +4,24 @@ use serde_json::{Value, json};
 
 use crate::mutants::combine::*;
 use crate::mutants::tools::*;
-use crate::mutants::{AgentMutant, MessageFrame};
+use crate::mutants::{AgentMutant, MessageFrame, MessageSummary, TamperContext};
+
+/// Remembers the sessions that this process opens.
+fn remember_session(context: &mut TamperContext, summary: &MessageSummary, message: &Value) {
+    if summary.answers("session/new")
+        && let Some(id) = message.pointer("/result/sessionId").cloned()
+        && let Value::Array(own) = context.notes.entry("own").or_insert(json!([]))
+    {
+        own.push(id);
+    }
+}
+
+/// Whether a message names a session that this process has opened.
+fn is_own_session(context: &TamperContext, message: &Value) -> bool {
+    let own = context.notes.get("own").and_then(Value::as_array);
+    let id = message.pointer("/params/sessionId");
+    own.is_some_and(|own| id.is_some_and(|id| own.contains(id)))
+}
 
 pub fn mutants() -> Vec<AgentMutant> {
     vec![
@@ -14,6 +31,16 @@ pub fn mutants() -> Vec<AgentMutant> {
         mutant("acp-se-01-empty-id", "SE-01")
             .describe("`sessionId` is empty.")
             .outgoing(answers("session/new"), sets("/result/sessionId", "")),
+        mutant("acp-se-01-refuses", "SE-01")
+            .describe("A valid session/new is answered with an internal error.")
+            .outgoing(answers("session/new"), |m| {
+                remove(m, "/result");
+                set(
+                    m,
+                    "/error",
+                    json!({ "code": -32603, "message": "undefined" }),
+                );
+            }),
         mutant("acp-se-02-same-id", "SE-02")
             .describe("Every session has the id of the first one.")
             .tamper_out(|context, summary, message| {
@@ -90,6 +117,49 @@ pub fn mutants() -> Vec<AgentMutant> {
                     frames.extend(held.into_iter().map(MessageFrame::Json));
                 }
                 frames
+            }),
+        mutant("acp-ld-02-answers-first-while-open", "LD-02")
+            .describe(
+                "session/load of a session of the same process is answered before the replay.",
+            )
+            .tamper_out(|context, summary, message| {
+                remember_session(context, summary, &message);
+                if summary.method == "session/update" && context.notes.contains_key("loading") {
+                    if let Some(Value::Array(held)) = context.notes.get_mut("loading") {
+                        held.push(message);
+                    }
+                    return Vec::new();
+                }
+                let mut frames = send(message);
+                if summary.answers("session/load")
+                    && let Some(Value::Array(held)) = context.notes.remove("loading")
+                {
+                    frames.extend(held.into_iter().map(MessageFrame::Json));
+                }
+                frames
+            })
+            .tamper_in(|context, message| {
+                if calls(&message, "session/load") && is_own_session(context, &message) {
+                    context.notes.insert("loading", json!([]));
+                }
+                pass(message)
+            }),
+        mutant("acp-rs-01-replays-while-open", "RS-01")
+            .describe(
+                "A resumed session of the same process is replayed. Others have nothing to replay.",
+            )
+            .tamper_out(|context, summary, message| {
+                remember_session(context, summary, &message);
+                send(message)
+            })
+            .tamper_in(|context, message| {
+                let is_own = is_own_session(context, &message);
+                alter(message, is_own, |m| {
+                    if calls(m, "session/resume") {
+                        set(m, "/method", "session/load");
+                        set(m, "/params/mcpServers", json!([]));
+                    }
+                })
             }),
         mutant("acp-rs-01-replays", "RS-01")
             .describe("A resumed session is replayed.")

@@ -123,6 +123,31 @@ pub fn mutants() -> Vec<AgentMutant> {
                 }),
                 replies(json!({ "configOptions": [] })),
             ),
+        mutant("acp-co-05-keeps-unknown", "CO-05")
+            .describe("An option can be set to an unknown value, which is then its current value.")
+            .scenario("modes")
+            .tamper_out(|context, _, message| {
+                if let Some(options) = message.pointer("/result/configOptions") {
+                    context.notes.insert("options", options.clone());
+                }
+                send(message)
+            })
+            .tamper_in(|context, message| {
+                let is_unknown = text(&message, "/params/value") == "no-such-value"
+                    && text(&message, "/params/configId") != "no-such-option";
+                let mut result = json!({ "configOptions": context.notes.get("options") });
+                if !calls(&message, "session/set_config_option") || !is_unknown {
+                    return pass(message);
+                }
+                each(&mut result, "/configOptions", |option| {
+                    if text(option, "/id") == text(&message, "/params/configId") {
+                        set(option, "/currentValue", "no-such-value");
+                    }
+                });
+                let options = result.pointer("/configOptions").cloned();
+                context.notes.insert("options", options.unwrap_or_default());
+                answer(&message, result)
+            }),
         mutant("acp-co-06-partial-update", "CO-06")
             .describe("An update of the options contains only the first one.")
             .scenario("modes")

@@ -32,6 +32,12 @@ pub fn mutants() -> Vec<AgentMutant> {
                     );
                 })
             }),
+        mutant("acp-in-03-refuses-newer", "IN-03")
+            .describe("A client that requests version 999 is rejected.")
+            .replace_incoming(
+                both(method("initialize"), is("/params/protocolVersion", 999)),
+                rejects(-32602),
+            ),
         mutant("acp-in-04-refuses-newer", "IN-04")
             .describe("A client that requests version 2 is rejected.")
             .replace_incoming(
@@ -80,6 +86,10 @@ pub fn mutants() -> Vec<AgentMutant> {
         mutant("acp-in-16-load-missing", "IN-16")
             .describe("`loadSession` is advertised, but session/load is not implemented.")
             .replace_incoming(method("session/load"), rejects(-32601)),
+        mutant("acp-in-16-no-authenticate", "IN-16")
+            .describe("A login of the type `agent` is offered, but `authenticate` is not implemented.")
+            .scenario("auth")
+            .replace_incoming(method("authenticate"), rejects(-32601)),
         mutant("acp-au-01-same-ids", "AU-01")
             .describe("Two auth methods have the same id.")
             .scenario("auth")
@@ -112,6 +122,16 @@ pub fn mutants() -> Vec<AgentMutant> {
                 sets(
                     "/result/authMethods",
                     json!([{ "id": "web", "name": "Web", "type": "browser" }]),
+                ),
+            ),
+        mutant("acp-au-03-env-var", "AU-03")
+            .describe("An auth method has the type `env_var` of an earlier draft.")
+            .scenario("auth")
+            .outgoing(
+                answers("initialize"),
+                sets(
+                    "/result/authMethods",
+                    json!([{ "id": "key", "name": "Key", "type": "env_var", "vars": [{ "name": "KEY" }] }]),
                 ),
             ),
         mutant("acp-au-04-command", "AU-04")

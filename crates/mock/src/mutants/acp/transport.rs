@@ -1,10 +1,15 @@
 //! Defects of lines, envelopes, ids and errors.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::mutants::combine::*;
 use crate::mutants::tools::*;
 use crate::mutants::{AgentMutant, MessageFrame};
+
+fn is_notification(message: &Value) -> bool {
+    let has = |member| message.get(member).is_some();
+    has("jsonrpc") && has("method") && !has("id")
+}
 
 pub fn mutants() -> Vec<AgentMutant> {
     vec![
@@ -73,6 +78,9 @@ pub fn mutants() -> Vec<AgentMutant> {
         mutant("acp-tr-06-neither", "TR-06")
             .describe("The response to session/list has neither result nor error.")
             .outgoing(answers("session/list"), removes("/result")),
+        mutant("acp-tr-06-no-id", "TR-06")
+            .describe("The response to session/list has no id.")
+            .outgoing(answers("session/list"), removes("/id")),
         mutant("acp-tr-07-error-text", "TR-07")
             .describe("Errors are plain strings.")
             .outgoing(errors(), sets("/error", "failed")),
@@ -127,6 +135,41 @@ pub fn mutants() -> Vec<AgentMutant> {
                 },
                 rejects(-32601),
             ),
+        mutant("acp-tr-10-answers-cancel", "TR-10")
+            .describe("session/cancel is answered with a result whose id is null.")
+            .tamper_in(|_, message| {
+                let is_cancel = calls(&message, "session/cancel");
+                let answer = json!({ "jsonrpc": "2.0", "id": null, "result": null });
+                (
+                    Some(message),
+                    if is_cancel { send(answer) } else { Vec::new() },
+                )
+            }),
+        mutant("acp-tr-10-answers-all", "TR-10")
+            .describe("Every notification is answered with a result whose id is null.")
+            .tamper_in(|_, message| {
+                let is_notification = is_notification(&message);
+                let answer = json!({ "jsonrpc": "2.0", "id": null, "result": {} });
+                (
+                    Some(message),
+                    if is_notification {
+                        send(answer)
+                    } else {
+                        Vec::new()
+                    },
+                )
+            }),
+        mutant("acp-tr-10-error-without-id", "TR-10")
+            .describe("An unknown notification is answered with an error that has no id.")
+            .tamper_in(|_, message| {
+                let known = ["session/cancel", "$/cancel_request"];
+                let is_known = known.iter().any(|method| calls(&message, method));
+                if is_known || !is_notification(&message) {
+                    return pass(message);
+                }
+                let error = json!({ "code": -32601, "message": "Method not found" });
+                (None, send(json!({ "jsonrpc": "2.0", "error": error })))
+            }),
         mutant("acp-tr-11-internal-error", "TR-11")
             .describe("An unknown method is answered with an internal error.")
             .outgoing(code(-32601), sets("/error/code", -32603)),
