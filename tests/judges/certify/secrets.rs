@@ -70,7 +70,7 @@ fn no_report_contains_the_secrets_of_the_agent() {
     for output in ["human", "json", "jsonl"] {
         let args = [
             "--only",
-            "IN-01,SE-01,TR-12",
+            "IN-01,SE-01,TR-11,TR-12",
             "--timeout",
             "5",
             "-o",

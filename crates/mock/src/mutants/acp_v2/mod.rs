@@ -274,8 +274,8 @@ fn transport() -> Vec<AgentMutant> {
                 sets("/error", json!({ "code": 0, "message": "no error" })),
             ),
         mutant("v2-tr-08-text-id", "V2-TR-08")
-            .describe("The response to initialize has its id as a string.")
-            .outgoing(answers("initialize"), |message| {
+            .describe("The response to session/list has its id as a string.")
+            .outgoing(answers("session/list"), |message| {
                 let id = message.get("id").map(Value::to_string);
                 set(message, "/id", id.unwrap_or_default());
             }),
