@@ -58,6 +58,20 @@ fn unusual_agents_are_not_failed() {
     }
 }
 
+/// An agent that is killed at the restart loses what it would have stored at its exit.
+#[test]
+fn a_killed_agent_may_lose_its_sessions() {
+    let set = ["MOCK_VARIANT=stores-at-exit", "MOCK_MUTANT=acp-tr-18-stays"];
+    let report = mock(&set, "LD-01,LD-04,RS-02");
+    for requirement in ["LD-01", "LD-04", "RS-02"] {
+        let found = verdicts(&report, requirement);
+        assert!(
+            found.iter().all(|verdict| *verdict == "not_verified"),
+            "{requirement}: {report:#}"
+        );
+    }
+}
+
 /// An agent that never calls the client's services shows nothing about them.
 #[test]
 fn services_that_are_never_used_are_not_verified() {

@@ -149,6 +149,8 @@ impl CaseRunner<'_> {
                     self.client.clone_from(client);
                 }
                 self.end_for_restart().await;
+                self.bindings
+                    .bind("killed", json!(self.was_killed), Vec::new());
                 self.start_process().await?;
                 if *begin == StartState::Process {
                     return Ok(());
