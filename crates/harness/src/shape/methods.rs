@@ -145,12 +145,10 @@ pub const DRAFT_PLACES: [&str; 10] = [
 
 /// Fields that were only in earlier drafts, by their position: `models` from September 2025 to June
 /// 2026, the others from March 2026 to between June and September.
-pub const FORMER_PLACES: [&str; 7] = [
+pub const FORMER_PLACES: [&str; 5] = [
     "/agentCapabilities/nes",
     "/agentCapabilities/positionEncoding",
     "/agentCapabilities/sessionCapabilities/stop",
-    "/authMethods/*/link",
-    "/authMethods/*/vars",
     "/models",
     "/userMessageId",
 ];
