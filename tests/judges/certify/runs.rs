@@ -90,12 +90,7 @@ fn failures_in_the_baseline_do_not_fail_the_run() {
     let baseline = ["--baseline", baseline.to_str().unwrap()];
     let (output, _) = run(&[&mutant[..], &only[..], &baseline[..]].concat());
     assert_eq!(output.status.code(), Some(0));
-    let other = [
-        "--mock",
-        "acp",
-        "--env",
-        "MOCK_MUTANT=acp-tr-13-silent",
-    ];
+    let other = ["--mock", "acp", "--env", "MOCK_MUTANT=acp-tr-13-silent"];
     let (output, _) = run(&[&other[..], &only[..], &baseline[..]].concat());
     assert_eq!(output.status.code(), Some(1), "a different failure is new");
 }

@@ -83,7 +83,7 @@ fn an_empty_selection_is_an_error() {
 /// Requirements that a mutant's defect breaks besides its own. A failure of any other requirement
 /// is a false failure. For ACP, tests/judges/harness_monitors checks this with fixed scripts,
 /// because the set of other cases that run here varies.
-const SIDE_EFFECTS: [(&str, &[&str]); 17] = [
+const SIDE_EFFECTS: [(&str, &[&str]); 29] = [
     // A message in several lines is not a response.
     ("se-stdio-split", &["SES-07"]),
     // The manifest and its ACP.md declare the same capability.
@@ -123,6 +123,26 @@ const SIDE_EFFECTS: [(&str, &[&str]); 17] = [
     ("se-forgets", &["A46-TURN-02"]),
     // Without an echo there is nothing to replay.
     ("v2-05-no-echo", &["V2-11"]),
+    // A replay has the id that was reported first.
+    ("v2-05-other-id", &["V2-46"]),
+    // No such session is open.
+    ("v2-06-other-session", &["V2-26"]),
+    ("v2-07-other-session", &["V2-09", "V2-26", "V2-51"]),
+    // A close cancels in the same way.
+    ("v2-09-end-turn", &["V2-51"]),
+    // The method is not there, so it does not work either.
+    ("v2-02-no-logout", &["V2-41"]),
+    ("v2-03-no-list", &["V2-48"]),
+    ("v2-52-error", &["V2-53"]),
+    // Requests without an answer, or with an answer under another id.
+    ("v2-33-gives-up", &["V2-TR-09"]),
+    ("v2-tr-08-text-id", &["V2-03", "V2-33", "V2-48", "V2-TR-09"]),
+    // The settings of one session are those of all.
+    ("v2-43-one-id", &["V2-55"]),
+    // Other cases send no servers either.
+    ("v2-44-needs-servers", &["V2-34", "V2-54"]),
+    // A relative path is not the path of the request.
+    ("v2-50-relative", &["V2-49"]),
 ];
 
 fn text<'v>(row: &'v Value, key: &str) -> &'v str {

@@ -121,14 +121,17 @@ fn methods_and_errors() -> Vec<AgentMutant> {
             .outgoing(errors(), sets("/error/message", "no\n  at mock.rs:1")),
         mutant("v2-32-empty-result", "V2-32")
             .describe("Unknown methods are answered with an empty result.")
-            .replace_incoming(method("session/does_not_exist"), replies(json!({}))),
+            .replace_incoming(
+                both(method("session/does_not_exist"), has("/id")),
+                replies(json!({})),
+            ),
         mutant("v2-33-gives-up", "V2-33")
             .describe("Nothing is answered after a request was rejected.")
             .tamper_in(|context, message| {
                 if context.notes.contains_key("over") {
                     return drop_message();
                 }
-                if calls(&message, "session/does_not_exist") {
+                if is_request(&message) && calls(&message, "session/does_not_exist") {
                     context.notes.insert("over", Value::Bool(true));
                 }
                 pass(message)
