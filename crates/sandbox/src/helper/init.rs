@@ -96,6 +96,13 @@ fn start_and_watch(control: &OwnedFd, plan: &SpawnPlan, scope: KillScope) -> Res
         sys::drop_capabilities().step(step("drop capabilities"))?;
         sys::no_new_privileges().step(step("give up privileges"))?;
     }
+    // Without a network namespace, the counters are those of the whole machine.
+    let has_own_network = scope == KillScope::Namespace;
+    let attempts_before = if has_own_network {
+        network_attempts()
+    } else {
+        0
+    };
     let children = block_child_signal().step(step("watch for the end of children"))?;
     let (failure, failure_writer) = sys::pipe().step(step("create a pipe"))?;
     let guard = std::process::id();
@@ -131,8 +138,14 @@ fn start_and_watch(control: &OwnedFd, plan: &SpawnPlan, scope: KillScope) -> Res
     let held = status.is_some() && wait_for_output(plan.linger_ms, output);
     let survivors = reap_all(scope);
     if let Some(status) = status {
+        let attempts = if has_own_network {
+            network_attempts()
+        } else {
+            0
+        };
         let ended = TargetExit {
             held,
+            network_attempts: attempts.saturating_sub(attempts_before),
             ..ended(status, survivors)
         };
         let _ = control::send(control.as_fd(), &HelperReport::Ended(ended), None);
@@ -377,5 +390,67 @@ fn ended(status: i32, survivors: u32) -> TargetExit {
         user_us: micros(usage.ru_utime),
         system_us: micros(usage.ru_stime),
         peak_kb: usage.ru_maxrss as u64,
+        network_attempts: 0,
+    }
+}
+
+/// Counters of the kernel that grow with every packet or connection that a process of this network
+/// namespace tries to send, even if there is no route.
+const ATTEMPTS: [(&str, &str); 3] = [
+    ("Ip:", "OutNoRoutes"),
+    ("Tcp:", "ActiveOpens"),
+    ("Udp:", "OutDatagrams"),
+];
+/// The same for IPv6, in a file with one counter per line.
+const ATTEMPTS_6: [&str; 2] = ["Ip6OutNoRoutes", "Udp6OutDatagrams"];
+
+/// Number of attempts to use the network of this namespace so far. 0 if the kernel does not report
+/// it.
+fn network_attempts() -> u64 {
+    let read = |name: &str| fs::read_to_string(name).unwrap_or_default();
+    attempts_in(&read("/proc/self/net/snmp"), &read("/proc/self/net/snmp6"))
+}
+
+/// Adds the counters. In `snmp`, a line with names precedes each line with numbers.
+fn attempts_in(snmp: &str, snmp6: &str) -> u64 {
+    let mut sum: u64 = 0;
+    let lines: Vec<&str> = snmp.lines().collect();
+    for pair in lines.windows(2) {
+        let [names, numbers] = pair else { continue };
+        for (group, wanted) in ATTEMPTS {
+            if names.starts_with(group) && numbers.starts_with(group) {
+                let place = names.split_whitespace().position(|name| name == wanted);
+                let number = place.and_then(|at| numbers.split_whitespace().nth(at));
+                let number = number.and_then(|number| number.parse().ok());
+                sum = sum.saturating_add(number.unwrap_or(0));
+            }
+        }
+    }
+    for line in snmp6.lines() {
+        let mut words = line.split_whitespace();
+        if words.next().is_some_and(|name| ATTEMPTS_6.contains(&name)) {
+            let number = words.next().and_then(|number| number.parse().ok());
+            sum = sum.saturating_add(number.unwrap_or(0));
+        }
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_are_counted_in_both_files() {
+        let snmp = "Ip: Forwarding OutRequests OutNoRoutes\nIp: 2 5 3\n\
+                    Tcp: RtoMin ActiveOpens\nTcp: 200 1\n\
+                    UdpLite: OutDatagrams\nUdpLite: 9\n";
+        let snmp6 = "Ip6OutRequests 4\nIp6OutNoRoutes 2\n";
+        assert_eq!(attempts_in(snmp, snmp6), 6);
+        assert_eq!(attempts_in("", ""), 0);
+        assert_eq!(
+            attempts_in("Ip: OutNoRoutes\nIp: many\n", "Ip6OutNoRoutes"),
+            0
+        );
     }
 }

@@ -291,6 +291,7 @@ impl Child {
             user_us: 0,
             system_us: 0,
             peak_kb: 0,
+            network_attempts: 0,
         };
         let state = self.state.wait_for(|s| !matches!(s, State::Running)).await;
         let usage = match state.as_deref() {

@@ -41,6 +41,10 @@ pub struct TargetExit {
     pub system_us: u64,
     /// Largest resident memory of one of these processes, in KiB.
     pub peak_kb: u64,
+    /// Packets and connections that the processes tried to send to a network. Always 0 without a
+    /// network namespace of their own.
+    #[serde(default)]
+    pub network_attempts: u64,
 }
 
 /// Messages to the helper.
