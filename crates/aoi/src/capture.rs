@@ -47,6 +47,8 @@ pub struct Capture {
     pub reader: ReadMode,
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
+    /// What the tool wrote to its controlling terminal. `None` if it had none.
+    pub terminal: Option<Vec<u8>>,
     /// Whether the tool printed more than is kept.
     pub flooded: bool,
     pub end: ExitKind,
@@ -68,6 +70,8 @@ pub struct Capture {
     pub survivors: u32,
     /// Whether one of them held stdout open, so that the reader had to wait.
     pub stdout_held: bool,
+    /// Number of packets and connections that an isolated run tried to send to a network.
+    pub network_attempts: u64,
     /// Time from the action (a signal, a closed pipe) to the exit.
     pub exit_delay: Option<Duration>,
     /// Whether stdout was expected to be in machine mode.

@@ -7,6 +7,7 @@
 
 #![deny(missing_docs)]
 
+mod adapt;
 pub mod canary;
 mod capture;
 mod checks;

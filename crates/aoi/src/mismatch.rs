@@ -2,12 +2,37 @@
 
 use crate::model::{CheckId, Finding, Verdict, characteristics};
 use crate::probe::ProbePosition;
+use crate::rules::{Level, Rule, Topic};
 use crate::session::LintSession;
 use agentproto_manifest::fields::FieldError;
 use agentproto_text::closest_of;
 
 /// Discovery commands, which need no entry in the probe file.
 const DISCOVERY: [&str; 4] = ["schema", "aoi-schema", "capabilities", "input-schema"];
+
+pub static UNPROBED: Rule = Rule {
+    id: "AOI-01.unprobed",
+    check: CheckId::Number(1),
+    level: Level::Open,
+    section: "§18.2",
+    requirement: "The probe file covers every command in `capabilities`. The number in the id of \
+                  this rule is that of the first check that was run",
+    why: "Nothing is known about a command that was not run, so its properties are not verified.",
+    hint: "Add the command to `commands` in the probe file, or add its name to `leave_out` if it \
+           is left out on purpose.",
+    topic: Topic::Discovery,
+    requirement_ids: &[],
+};
+
+/// Whether this is the id of `UNPROBED` for any check.
+pub fn is_unprobed(id: &str) -> bool {
+    let upper = id.to_ascii_uppercase();
+    let number = upper.strip_prefix("AOI-");
+    let number = number.and_then(|rest| rest.strip_suffix(".UNPROBED"));
+    number.is_some_and(|number| {
+        number == "NN" || (number.len() == 2 && number.parse::<CheckId>().is_ok())
+    })
+}
 
 /// Command names in `capabilities`. Empty if the tool does not list its commands.
 fn listed_commands(session: &LintSession) -> Vec<&str> {
@@ -81,7 +106,7 @@ pub fn unprobed(session: &LintSession) -> Vec<Finding> {
         command: name.to_owned(),
         characteristics: characteristics_of_checks.clone(),
         verdict: Verdict::Skip,
-        section: "§18.2".to_owned(),
+        section: UNPROBED.section.to_owned(),
         message: "`capabilities` lists this command, but the probe file does not probe it: add it \
                   to `commands`, or add its name to `leave_out`"
             .to_owned(),

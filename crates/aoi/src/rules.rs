@@ -1,8 +1,8 @@
 //! The list of all rules, which `explain`, SARIF and the docs read. Each rule is defined in the
 //! file of its check.
 
-use crate::checks;
 use crate::model::CheckId;
+use crate::{checks, mismatch};
 
 /// How strongly the spec requires something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -82,14 +82,36 @@ pub fn all() -> impl Iterator<Item = &'static Rule> {
     checks::RULES.iter().flat_map(|rules| rules.iter().copied())
 }
 
-/// Finds a rule by its id, ignoring case.
+/// Finds a rule by its id, ignoring case. `AOI-NN.unprobed` is one rule for every check.
 pub fn find(id: &str) -> Option<&'static Rule> {
-    all().find(|rule| rule.id.eq_ignore_ascii_case(id))
+    let of_any_check = || mismatch::is_unprobed(id).then_some(&mismatch::UNPROBED);
+    all()
+        .find(|rule| rule.id.eq_ignore_ascii_case(id))
+        .or_else(of_any_check)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_unprobed_command_has_one_rule_for_every_check() {
+        for id in ["AOI-01.unprobed", "AOI-13.unprobed", "aoi-NN.unprobed"] {
+            assert_eq!(
+                find(id).map(|rule| rule.id),
+                Some("AOI-01.unprobed"),
+                "{id}"
+            );
+        }
+        for id in [
+            "AOI-00.unprobed",
+            "AOI-14.unprobed",
+            "AOI-.unprobed",
+            "unprobed",
+        ] {
+            assert_eq!(find(id), None, "{id}");
+        }
+    }
 
     #[test]
     fn every_timed_rule_id_exists() {

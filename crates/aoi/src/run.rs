@@ -22,7 +22,7 @@ use crate::cpu_wait;
 use crate::isolation::IsolationBackend;
 use crate::stdio::{Ends, streams};
 use agentproto_sandbox::plan::unconfined;
-use agentproto_sandbox::spawn::{self, Child, Exit, SpawnError, SpawnOptions};
+use agentproto_sandbox::spawn::{self, Child, Exit, PseudoTerminal, SpawnError, SpawnOptions};
 
 /// Maximum number of bytes kept of stdout and of stderr. A tool that prints more is killed.
 pub const MAX_STREAM_BYTES: usize = 64 << 20;
@@ -54,6 +54,8 @@ pub enum StdinSource {
     Bytes(Vec<u8>),
     /// A pipe that stays open and delivers nothing.
     Silent,
+    /// A pipe with these bytes that stays open after the last one.
+    Held(Vec<u8>),
     /// The controlling terminal of the tool, without any input.
     Terminal,
 }
@@ -150,7 +152,11 @@ impl RunSpec {
     /// Whether the run is idle most of the time.
     pub fn mostly_waits(&self) -> bool {
         let reader = !matches!(self.reader, ReadMode::All | ReadMode::OneLine);
-        reader || self.is_slow || matches!(self.input, StdinSource::Silent | StdinSource::Terminal)
+        let input = matches!(
+            self.input,
+            StdinSource::Silent | StdinSource::Held(_) | StdinSource::Terminal
+        );
+        reader || self.is_slow || input
     }
 }
 
@@ -351,6 +357,7 @@ pub async fn run(spec: &RunSpec, dirs: &RunDirs, stats: &RunStats) -> Result<Cap
         reader: spec.reader,
         stdout,
         stderr: recording.stderr,
+        terminal: recording.terminal,
         flooded: recording.flooded,
         end,
         elapsed,
@@ -362,6 +369,7 @@ pub async fn run(spec: &RunSpec, dirs: &RunDirs, stats: &RunStats) -> Result<Cap
         alive_after_action: recording.alive_after_action,
         survivors: exit.usage.survivors,
         stdout_held: exit.usage.held,
+        network_attempts: exit.usage.network_attempts,
         exit_delay: recording.act.map(|at| at.elapsed()),
         is_machine: spec.is_machine,
         version: spec.version.clone(),
@@ -379,6 +387,7 @@ struct Recording {
     stdout: Vec<u8>,
     lines: usize,
     stderr: Vec<u8>,
+    terminal: Option<Vec<u8>>,
     arrivals: Vec<(usize, Duration)>,
     flooded: bool,
     timed_out: bool,
@@ -401,11 +410,12 @@ async fn follow(
         terminal,
         stderr,
         filler,
-        control: _control,
+        control,
     } = ends;
     let feeder = tokio::spawn(write_input(stdin, spec.input.clone()));
     let flood = Arc::new(Notify::new());
     let errors = tokio::spawn(read_all(stderr, Arc::clone(&flood)));
+    let shown = control.map(|control| tokio::spawn(read_terminal(control)));
     let work = async {
         if let Some(terminal) = &terminal {
             let mut part = vec![0; 64 << 10];
@@ -443,7 +453,22 @@ async fn follow(
         recording.stderr = bytes;
         recording.flooded |= flooded;
     }
+    if let Some(shown) = shown {
+        let shown = timeout(Duration::from_secs(1), shown).await;
+        recording.terminal = shown.ok().and_then(Result::ok);
+    }
     exit
+}
+
+/// Reads what the tool writes to its controlling terminal until the tool has exited. Bytes beyond
+/// `FLOOD_BYTES` are dropped.
+async fn read_terminal(control: PseudoTerminal) -> Vec<u8> {
+    let (mut kept, mut part) = (Vec::new(), vec![0; 4 << 10]);
+    while let Ok(length @ 1..) = control.read(&mut part).await {
+        let room = FLOOD_BYTES.saturating_sub(kept.len()).min(length);
+        kept.extend_from_slice(part.get(..room).unwrap_or_default());
+    }
+    kept
 }
 
 impl Recording {
@@ -517,8 +542,17 @@ async fn read(
                 StdoutTarget::NearlyFull(_) | StdoutTarget::HalfFull => {
                     wait_for_write(&pipe, filler, child).await
                 }
+                _ if matches!(spec.input, StdinSource::Held(_)) => {
+                    // The tool may print nothing before the end of its input.
+                    let line = read_line(&mut pipe, recording, begun);
+                    timeout(MAX_FIRST_WRITE, line).await.unwrap_or(false)
+                }
                 _ => read_line(&mut pipe, recording, begun).await,
             };
+            if !has_output && matches!(spec.input, StdinSource::Held(_)) {
+                let _ = child.signal_target(number);
+                recording.act = Some(Instant::now());
+            }
             if has_output {
                 // Waits until the tool itself had CPU time, since other processes may use it
                 // meanwhile.
@@ -623,11 +657,16 @@ async fn write_input(stdin: Option<OwnedFd>, input: StdinSource) {
     let Some(stdin) = stdin else {
         return;
     };
-    let StdinSource::Bytes(bytes) = input else {
-        return std::future::pending().await;
+    let (bytes, is_held) = match input {
+        StdinSource::Bytes(bytes) => (bytes, false),
+        StdinSource::Held(bytes) => (bytes, true),
+        _ => return std::future::pending().await,
     };
     if let Ok(mut pipe) = pipe::Sender::from_owned_fd(stdin) {
         let _ = tokio::io::AsyncWriteExt::write_all(&mut pipe, &bytes).await;
+        if is_held {
+            std::future::pending::<()>().await;
+        }
     }
 }
 

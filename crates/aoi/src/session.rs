@@ -46,8 +46,52 @@ pub struct LintOptions {
     pub only: Vec<CheckId>,
     /// Verdicts for violations, by rule id, that override the default.
     pub severities: BTreeMap<String, Verdict>,
+    /// Called when a run starts.
+    pub on_run: RunObserver,
+    /// Called when a verdict is final.
+    pub on_finding: FindingObserver,
     /// Whether to evaluate the seven assertions of the reference `aoi-lint` as well.
     pub compat: bool,
+}
+
+/// Receives the command and the name of each run when it starts.
+#[derive(Clone, Default)]
+pub struct RunObserver(Option<Arc<dyn Fn(&str, &str) + Send + Sync>>);
+
+impl RunObserver {
+    /// Calls this function.
+    pub fn new(call: impl Fn(&str, &str) + Send + Sync + 'static) -> RunObserver {
+        RunObserver(Some(Arc::new(call)))
+    }
+
+    fn notify(&self, command: &str, run: &str) {
+        if let Some(call) = &self.0 {
+            call(command, run);
+        }
+    }
+}
+
+impl std::fmt::Debug for RunObserver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "RunObserver({})", self.0.is_some())
+    }
+}
+
+/// Receives each finding as soon as it is decided.
+#[derive(Clone, Default)]
+pub struct FindingObserver(Option<Arc<dyn Fn(&Finding) + Send + Sync>>);
+
+impl FindingObserver {
+    /// Calls this function.
+    pub fn new(call: impl Fn(&Finding) + Send + Sync + 'static) -> FindingObserver {
+        FindingObserver(Some(Arc::new(call)))
+    }
+}
+
+impl std::fmt::Debug for FindingObserver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "FindingObserver({})", self.0.is_some())
+    }
 }
 
 impl Default for LintOptions {
@@ -60,6 +104,8 @@ impl Default for LintOptions {
             discovery_limit: Duration::from_secs(30),
             only: Vec::new(),
             severities: BTreeMap::new(),
+            on_run: RunObserver::default(),
+            on_finding: FindingObserver::default(),
             compat: false,
         }
     }
@@ -111,6 +157,10 @@ pub(crate) struct LintSession {
     /// Directories of all runs that change nothing.
     shared_dirs: RunDirs,
     slots: Arc<RunSlots>,
+    /// Commands of the probe file, completed after discovery (`adapt`).
+    adapted: OnceCell<Vec<ProbeCommand>>,
+    /// Ids of the resources that commands without side effects need, by command name.
+    targets: OnceCell<BTreeMap<String, String>>,
     /// Serializes mutating probes, because they share the state that they change.
     pub mutations: tokio::sync::Mutex<()>,
     captures: Mutex<Vec<Arc<Capture>>>,
@@ -181,6 +231,8 @@ impl LintSession {
             cleaner: Cleaner::new(),
             shared_dirs,
             slots: Arc::clone(&shared.slots),
+            adapted: OnceCell::new(),
+            targets: OnceCell::new(),
             mutations: tokio::sync::Mutex::new(()),
             captures: Mutex::default(),
             findings: Mutex::default(),
@@ -307,6 +359,7 @@ impl LintSession {
                 StdinSource::Bytes(bytes) => {
                     StdinSource::Bytes(placeholders::unprotect_bytes(bytes))
                 }
+                StdinSource::Held(bytes) => StdinSource::Held(placeholders::unprotect_bytes(bytes)),
                 other => other,
             },
             output: how.output,
@@ -323,6 +376,7 @@ impl LintSession {
             canaries: how.canaries,
         };
         let permit = self.slots.acquire(&spec, how.alone).await;
+        self.options.on_run.notify(command, probe);
         let done = run::run(&spec, dirs, &self.stats).await;
         drop(permit);
         let capture = Arc::new(match done {
@@ -388,7 +442,14 @@ impl LintSession {
         self.captures.lock().clone()
     }
 
-    pub fn add_finding(&self, finding: Finding) {
+    pub fn add_finding(&self, mut finding: Finding) {
+        let only = &self.options.only;
+        if let Some(call) = &self.options.on_finding.0
+            && (only.is_empty() || only.contains(&finding.check))
+        {
+            crate::canary::mask(&mut finding);
+            call(&finding);
+        }
         self.findings.lock().push(finding);
     }
 
@@ -416,7 +477,28 @@ impl LintSession {
     }
 
     pub fn commands(&self) -> &[ProbeCommand] {
-        &self.probe.commands
+        self.adapted.get().unwrap_or(&self.probe.commands)
+    }
+
+    pub fn set_commands(&self, commands: Vec<ProbeCommand>) {
+        let _ = self.adapted.set(commands);
+    }
+
+    pub fn set_targets(&self, targets: BTreeMap<String, String>) {
+        let _ = self.targets.set(targets);
+    }
+
+    /// Id of the resource that was created for a command without side effects.
+    pub fn shared_target(&self, command: &ProbeCommand) -> Option<&str> {
+        let id = self.targets.get()?.get(&command.name);
+        id.map(String::as_str)
+    }
+
+    /// Replaces the placeholders of a command line that changes nothing.
+    pub fn fill_shared(&self, command: &ProbeCommand, words: &[String]) -> Vec<String> {
+        let id = self.shared_target(command).map(|id| ("id", id));
+        let names: Vec<(&str, &str)> = id.into_iter().collect();
+        self.fill(words, &names, &self.shared_dirs)
     }
 
     pub fn is_selected(&self, check: u8) -> bool {
@@ -460,6 +542,7 @@ fn not_started(spec: RunSpec, why: &str) -> Capture {
         reader: spec.reader,
         stdout: Vec::new(),
         stderr: format!("the run could not be started: {why}").into_bytes(),
+        terminal: None,
         flooded: false,
         end: ExitKind::Code(127),
         elapsed: Duration::ZERO,
@@ -471,6 +554,7 @@ fn not_started(spec: RunSpec, why: &str) -> Capture {
         alive_after_action: false,
         survivors: 0,
         stdout_held: false,
+        network_attempts: 0,
         exit_delay: None,
         is_machine: false,
         version: spec.version,

@@ -27,7 +27,7 @@ pub fn streams(spec: &RunSpec) -> io::Result<(Streams, Ends)> {
     let mut control = None;
     let (stdin, to_stdin): (OwnedFd, _) = match &spec.input {
         StdinSource::Null | StdinSource::Closed => (File::open("/dev/null")?.into(), None),
-        StdinSource::Bytes(_) | StdinSource::Silent => {
+        StdinSource::Bytes(_) | StdinSource::Held(_) | StdinSource::Silent => {
             let (theirs, ours) = sys::pipe()?;
             spawn::set_nonblocking(&ours)?;
             (theirs, Some(ours))

@@ -3,22 +3,24 @@
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::cli::agents::file_errors::{is_yaml, unreadable};
-use crate::cli::agents::{aoi_selftest, certify, selftest};
+use crate::cli::agents::{aoi_selftest, certify, progress, selftest};
 use crate::cli::args::{Global, Output, values};
 use crate::cli::config::{self, AoiSeverity};
 use crate::cli::{Failure, Outcome, io_failure, signals, terminal};
 use crate::exit;
 use agentproto_aoi::guess::{self, Discovery, ToolDescription};
-use agentproto_aoi::model::{CheckId, Report, Verdict};
+use agentproto_aoi::model::{CheckId, Finding, Report, Verdict};
 use agentproto_aoi::probe::{self, ProbeSpec};
 use agentproto_aoi::render as aoi_lint;
-use agentproto_aoi::render::{Format, baseline};
-use agentproto_aoi::session::LintOptions;
+use agentproto_aoi::render::{Format, baseline, jsonl};
+use agentproto_aoi::session::{FindingObserver, LintOptions};
 use agentproto_aoi::{self as aoi, LintError, init, rules, run};
 use agentproto_manifest::fields::FieldError;
 use agentproto_text::closest_of;
@@ -153,11 +155,15 @@ pub fn run(args: &AoiLint, global: &Global, out: &mut dyn Write) -> Outcome {
         return aoi_selftest::run(&selftest_args, global, &tokio, out);
     }
     let format = args.output;
+    // The run may take minutes, so a reader gets the first line at once.
+    if format == Format::Jsonl {
+        jsonl::begin(out).map_err(io_failure)?;
+    }
     if format.needs_proof() && !args.check.is_empty() {
         let what = "a badge covers all checks, so it cannot be combined with --check";
         return Err(Failure::new(exit::USAGE, what).hint("remove --check"));
     }
-    let options = options(args, global)?;
+    let mut options = options(args, global)?;
     let before = args.baseline.as_deref().map(read_baseline).transpose()?;
     let probe = match probe_file(args) {
         Some(file) => read_probe(&file)?,
@@ -173,8 +179,17 @@ pub fn run(args: &AoiLint, global: &Global, out: &mut dyn Write) -> Outcome {
         }
     };
     let file = probe.file.clone().unwrap_or_default();
-    let mut report = tokio
-        .block_on(aoi::lint(probe, options, &signals::STOP))
+    let (sender, decided) = tokio::sync::mpsc::unbounded_channel();
+    // With a baseline, only the whole report says which failures are known. With --compat, the
+    // assertions of the reference come first.
+    if format == Format::Jsonl && before.is_none() && !args.compat {
+        options.on_finding = FindingObserver::new(move |finding| {
+            let _ = sender.send(finding.clone());
+        });
+    }
+    let mut written = Vec::new();
+    let report = tokio
+        .block_on(lint_and_print(probe, options, decided, &mut written, out))?
         .map_err(|error| match error {
             LintError::ProbeMismatch(errors) => probe_file_errors(&file, &errors),
             LintError::Setup(error) => probe_file_errors(&file, &[error]).hint(
@@ -182,12 +197,15 @@ pub fn run(args: &AoiLint, global: &Global, out: &mut dyn Write) -> Outcome {
                  directory, with the probe file's `env` and AOI_WORLD",
             ),
             other => lint_failure(other),
-        })?;
+        });
+    progress::clear(global);
+    let mut report = report?;
     let mut render_options = aoi_lint::RenderOptions {
+        written: (format == Format::Jsonl).then_some(written),
         color: terminal::color(global),
         unicode: terminal::unicode(),
         width: terminal::width(),
-        selection: !args.check.is_empty(),
+        only: checks(&args.check)?,
         ..aoi_lint::RenderOptions::default()
     };
     if let Some(before) = &before {
@@ -215,6 +233,30 @@ pub fn run(args: &AoiLint, global: &Global, out: &mut dyn Write) -> Outcome {
     })
 }
 
+/// Runs the checks, and prints each finding when it is decided.
+async fn lint_and_print(
+    probe: ProbeSpec,
+    options: LintOptions,
+    mut decided: UnboundedReceiver<Finding>,
+    written: &mut Vec<Finding>,
+    out: &mut dyn Write,
+) -> Result<Result<Report, LintError>, Failure> {
+    let linting = aoi::lint(probe, options, &signals::STOP);
+    tokio::pin!(linting);
+    loop {
+        tokio::select! {
+            report = &mut linting => return Ok(report),
+            Some(finding) = decided.recv() => {
+                // After a signal, the rest is printed with the end of the report.
+                if !signals::STOP.load(Ordering::Relaxed) {
+                    jsonl::finding(&finding, out).map_err(io_failure)?;
+                    written.push(finding);
+                }
+            }
+        }
+    }
+}
+
 /// The linter may check itself, but not a second level deep.
 fn check_recursion() -> Result<(), Failure> {
     match run::depth() > 1 {
@@ -233,6 +275,8 @@ fn options(args: &AoiLint, global: &Global) -> Result<LintOptions, Failure> {
     Ok(LintOptions {
         strict: args.strict,
         compat: args.compat,
+        on_run: progress::of_tool(global),
+        on_finding: default.on_finding,
         jobs: args.jobs.unwrap_or(default.jobs).max(1),
         limit: limit.unwrap_or(default.limit),
         discovery_limit: limit.unwrap_or(default.discovery_limit),

@@ -78,6 +78,46 @@ fn a_probe_file_and_a_command_exclude_each_other() {
     assert_eq!(report["target"]["lines"]["search"], 6);
 }
 
+/// Check 3 pauses for more than a second, after the findings of check 1 are decided.
+#[test]
+fn machine_mode_prints_each_finding_when_it_is_decided() {
+    let dir = Dir::demo();
+    let mut child = std::process::Command::new(super::binary())
+        .current_dir(dir.path())
+        .args(["aoi-lint", "--check", "1,3", "-o", "jsonl"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let pipe = std::io::BufReader::new(child.stdout.take().expect("a pipe"));
+    let mut seen: Vec<(std::time::Instant, Value)> = Vec::new();
+    for line in std::io::BufRead::lines(pipe) {
+        let event = serde_json::from_str(&line.expect("text")).expect("JSON");
+        seen.push((std::time::Instant::now(), event));
+    }
+    child.wait().expect("it ends");
+    let at = |kind: &str| {
+        let found = seen.iter().find(|(_, event)| event["type"] == kind);
+        found.unwrap_or_else(|| panic!("no {kind}")).0
+    };
+    assert_eq!(seen[0].1["type"], "aoi:meta");
+    let worked = at("aoi:summary") - at("aoi:check");
+    assert!(worked > std::time::Duration::from_millis(700), "{worked:?}");
+    let rows: std::collections::BTreeSet<String> = seen
+        .iter()
+        .filter(|(_, event)| event["type"] == "aoi:check")
+        .map(|(_, event)| format!("{} {}", event["rule"], event["command"]))
+        .collect();
+    let report = dir
+        .run(&["aoi-lint", "--check", "1,3", "-o", "json"])
+        .json();
+    let whole = report["checks"].as_array().expect("checks").iter();
+    let whole = whole.map(|check| format!("{} {}", check["rule"], check["command"]));
+    assert_eq!(rows, whole.collect());
+    let (_, summary) = seen.last().expect("a summary");
+    assert_eq!(summary["count"], seen.len() - 2);
+}
+
 #[test]
 fn real_output_matches_its_schemas() {
     let dir = Dir::demo();

@@ -16,11 +16,15 @@ mod c12_input;
 mod c13_versioned;
 mod tally;
 
+use serde_json::Value;
+
+use crate::capture::{Capture, ExitKind};
 use crate::probe::ProbeCommand;
 use crate::rules::Rule;
 use crate::run::StdinSource;
 use crate::session::{LintSession, RunOptions};
-use crate::{LintError, mismatch};
+use crate::stream::{EventLine, EventStream};
+use crate::{LintError, adapt, mismatch};
 
 /// The rules of every check.
 pub const RULES: &[&[&Rule]] = &[
@@ -55,6 +59,7 @@ pub async fn all(session: &LintSession) -> Result<(), LintError> {
         mistakes if mistakes.is_empty() => {}
         mistakes => return Err(LintError::ProbeMismatch(mistakes)),
     }
+    adapt::run(session).await;
     // These checks evaluate the output of the runs of other checks.
     let evaluates_runs = [2, 3, 4, 5, 13].into_iter().any(is_selected);
     // Some advisory rules are decided in the course of the 13 checks.
@@ -72,7 +77,10 @@ pub async fn all(session: &LintSession) -> Result<(), LintError> {
         run_if(is_selected(9), c09_secrets::check(session)),
         run_if(evaluates_runs || is_selected(10), c10_pipes::check(session)),
         run_if(is_selected(11) || advisory, c11_bounded::check(session)),
-        run_if(evaluates_runs || is_selected(12), c12_input::check(session)),
+        run_if(
+            evaluates_runs || is_selected(12) || advisory,
+            c12_input::check(session)
+        ),
         run_if(evaluates_runs, c13_versioned::check(session)),
         run_if(advisory, advisory::check(session)),
     );
@@ -106,9 +114,23 @@ async fn run_if(enabled: bool, check: impl Future<Output = ()>) {
 const MALFORMED: &str = "malformed: ";
 
 /// Whether the tool may reject the run, so that it says nothing about success.
-fn may_fail(run: &crate::capture::Capture) -> bool {
+fn may_fail(run: &Capture) -> bool {
     run.canaries || run.probe.starts_with(MALFORMED)
 }
+
+/// Whether the tool reports that the resource in the command line does not exist. The arguments are
+/// then wrong, not the tool.
+fn lacks_target(run: &Capture) -> bool {
+    let stream = EventStream::parse(&run.stdout);
+    let is_missing =
+        |error: &EventLine| error.get("category").and_then(Value::as_str) == Some("not_found");
+    matches!(run.end, ExitKind::Code(1..)) && stream.errors().any(is_missing)
+}
+
+/// Why a run whose resource does not exist decides nothing.
+const NO_TARGET: &str = "the tool reports that the resource in `ok` does not exist (`not_found`): \
+                         name one that exists in a new directory, or create it with `setup` or \
+                         `target`";
 
 /// Whether neither the probe file nor `capabilities` says that the command changes something. It
 /// may be repeated as it is.
@@ -136,8 +158,8 @@ fn is_read_only(session: &LintSession, command: &ProbeCommand) -> bool {
 }
 
 /// Arguments and input of a run that should succeed.
-fn ok_run(session: &LintSession, command: &ProbeCommand) -> (Vec<String>, RunOptions) {
-    let mut words = session.fill(&command.ok, &[], session.shared_dirs());
+pub fn ok_run(session: &LintSession, command: &ProbeCommand) -> (Vec<String>, RunOptions) {
+    let mut words = session.fill_shared(command, &command.ok);
     let mut how = RunOptions {
         input: crate::observe::text_input(command),
         ..RunOptions::default()

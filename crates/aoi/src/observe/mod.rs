@@ -365,6 +365,15 @@ impl<'s> Mutation<'s> {
         Some(call.with(&confirmation(self.session, self.command)))
     }
 
+    /// The `slow` run of the command, as it should succeed.
+    pub fn slow(&self, id: Option<&str>) -> Invocation {
+        let command = ProbeCommand {
+            ok: self.command.slow.clone().unwrap_or_default(),
+            ..self.command.clone()
+        };
+        confirmed(self.session, &command, &self.dirs, id)
+    }
+
     /// The command as it should succeed.
     pub fn confirmed(&self, id: Option<&str>) -> Invocation {
         confirmed(self.session, self.command, &self.dirs, id)

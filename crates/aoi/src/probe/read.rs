@@ -489,15 +489,23 @@ fn input(node: &Node, reader: &mut FieldReader) -> JsonlInput {
             _ => InputMode::FailFast,
         }
     });
+    let good = reader.strings(node, "good");
+    let reads_events = !good.is_empty() && good.iter().all(|line| is_event(line));
     JsonlInput {
         flag: words(node, "flag", reader),
-        good: reader.strings(node, "good"),
+        good,
         bad: reader.strings(node, "bad"),
         fail_fast,
         tolerant,
         default,
-        upstream: reader.bool_or(node, "upstream", false),
+        upstream: reader.bool_or(node, "upstream", reads_events),
     }
+}
+
+/// Whether the line is an event, so that the command reads the stream of another tool.
+fn is_event(line: &str) -> bool {
+    let event: Option<serde_json::Value> = serde_json::from_str(line).ok();
+    event.is_some_and(|event| event.get("type").is_some_and(serde_json::Value::is_string))
 }
 
 fn schema(root: &Node, reader: &mut FieldReader) -> SchemaVersions {

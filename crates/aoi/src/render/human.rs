@@ -117,24 +117,29 @@ fn matrix(
     for (name, (_, cells)) in shown.iter().zip(&rows) {
         let pad = " ".repeat(first.saturating_sub(name.chars().count()));
         let mut line = format!("  {name}{pad}");
-        for (head, pair) in heads.iter().zip(cells) {
+        for ((head, pair), characteristic) in heads.iter().zip(cells).zip(Characteristic::ALL) {
             line.push_str("  ");
-            line.push_str(&mark(style, *pair));
+            line.push_str(&match is_left_out(options, characteristic, *pair) {
+                true => style.dim(not_checked(style)),
+                false => mark(style, *pair),
+            });
             line.push_str(&" ".repeat(head.len().saturating_sub(1)));
         }
         writeln!(out, "{}", line.trim_end())?;
     }
-    let not_applicable = match options.selection {
-        true => "not checked or not applicable",
-        false => "not applicable",
-    };
     let legend = [
         (PairState::Pass, "proven"),
         (PairState::Fail, "failing"),
         (PairState::Unproven, "not verified"),
-        (PairState::NotApplicable, not_applicable),
+        (PairState::NotApplicable, "not applicable"),
     ];
-    let legend = legend.map(|(pair, word)| format!("{} {word}", mark(style, pair)));
+    let mut legend = legend
+        .map(|(pair, word)| format!("{} {word}", mark(style, pair)))
+        .to_vec();
+    if !options.only.is_empty() {
+        let left_out = style.dim(not_checked(style));
+        legend.push(format!("{left_out} left out by --check"));
+    }
     writeln!(out, "\n  {}", legend.join("   "))?;
     if heads == SHORT {
         let names = SHORT
@@ -146,6 +151,16 @@ fn matrix(
         style.wrapped("", &names, out)?;
     }
     writeln!(out)
+}
+
+/// Whether the cell is empty because no selected check decides its characteristic.
+fn is_left_out(options: &RenderOptions, characteristic: Characteristic, pair: PairState) -> bool {
+    pair == PairState::NotApplicable && !options.is_checked(characteristic)
+}
+
+/// The mark of a cell that `--check` leaves out.
+fn not_checked(style: &TerminalStyle) -> &'static str {
+    if style.unicode { "·" } else { "." }
 }
 
 fn mark(style: &TerminalStyle, pair: PairState) -> String {

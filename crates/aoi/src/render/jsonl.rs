@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{RenderOptions, wording};
 use crate::model::{Assertion, Characteristic, Finding, Report, Verdict};
@@ -12,15 +12,38 @@ use agentproto_report::aoi::{Emitter, Fields, object};
 use agentproto_report::event::EventType;
 use agentproto_report::row;
 
+/// Writes the first line of a stream whose findings follow one by one.
+pub fn begin(out: &mut dyn Write) -> io::Result<()> {
+    Emitter::new(out, env!("CARGO_PKG_VERSION")).meta("aoi-lint")
+}
+
+/// Writes one finding of such a stream.
+pub fn finding(finding: &Finding, out: &mut dyn Write) -> io::Result<()> {
+    let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
+    emitter.event(EventType::Check, &of_finding(finding)?)
+}
+
+/// Writes the stream, or the rest of it.
 pub fn render(report: &Report, options: &RenderOptions, out: &mut dyn Write) -> io::Result<()> {
     let assertions = report
         .compat
         .iter()
         .map(|assertion| Ok(of_assertion(assertion)));
-    let checks = assertions.chain(report.checks.iter().map(of_finding));
+    let mut written = options.written.clone().unwrap_or_default();
+    let number_written = written.len();
+    let is_new = |finding: &&Finding| match written.iter().position(|known| known == *finding) {
+        Some(at) => {
+            written.swap_remove(at);
+            false
+        }
+        None => true,
+    };
+    let rest: Vec<&Finding> = report.checks.iter().filter(is_new).collect();
+    let failed = |verdict| matches!(verdict, Verdict::Fail | Verdict::Error);
+    let failures = report.checks.iter().filter(|f| failed(f.verdict)).count();
+    let bad = failures + report.compat.iter().filter(|a| !a.ok).count();
+    let checks = assertions.chain(rest.into_iter().map(of_finding));
     let checks: Vec<Fields> = checks.collect::<io::Result<_>>()?;
-    let bad = |check: &&Fields| check.get("ok") == Some(&Value::Bool(false));
-    let bad = checks.iter().filter(bad).count();
     let rows = wording::rows(report).into_iter();
     let pairs = rows.flat_map(|(command, cells)| {
         let cells = Characteristic::ALL.into_iter().zip(cells);
@@ -37,7 +60,7 @@ pub fn render(report: &Report, options: &RenderOptions, out: &mut dyn Write) -> 
     let events: Vec<(EventType, Fields)> = events.collect();
     let summary = &report.summary;
     let mut fields = object(json!({
-        "count": events.len(),
+        "count": number_written + events.len(),
         "error_count": bad,
         "partial": report.partial,
         "target": report.target.name,
@@ -59,7 +82,11 @@ pub fn render(report: &Report, options: &RenderOptions, out: &mut dyn Write) -> 
     let ok = options.ok && !report.partial;
     let end = (ok, Duration::from_millis(report.timing.wall_ms), fields);
     let events = events.into_iter().map(Ok);
-    Emitter::new(out, env!("CARGO_PKG_VERSION")).stream("aoi-lint", events, end)
+    let emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
+    match options.written {
+        Some(_) => emitter.events(events, end),
+        None => emitter.stream("aoi-lint", events, end),
+    }
 }
 
 fn of_assertion(assertion: &Assertion) -> Fields {

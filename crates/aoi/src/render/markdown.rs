@@ -46,17 +46,22 @@ fn head(report: &Report, options: &RenderOptions) -> io::Result<Vec<u8>> {
     writeln!(out, "| command | {} |", names.join(" | "))?;
     writeln!(out, "|---|{}", ":-:|".repeat(names.len()))?;
     for (command, cells) in wording::rows(report) {
-        let cells = cells.map(|pair| match pair {
+        let mut marks = cells.map(|pair| match pair {
             PairState::Pass => "✓",
             PairState::Fail => "✗",
             PairState::Unproven => "\\~",
             PairState::NotApplicable => "–",
         });
+        for (mark, characteristic) in marks.iter_mut().zip(Characteristic::ALL) {
+            if *mark == "–" && !options.is_checked(characteristic) {
+                *mark = "·";
+            }
+        }
         writeln!(
             out,
             "| {} | {} |",
             inline(wording::command(command)),
-            cells.join(" | ")
+            marks.join(" | ")
         )?;
     }
     if !options.fixed.is_empty() {

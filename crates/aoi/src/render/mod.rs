@@ -7,7 +7,7 @@ pub mod badge;
 pub mod baseline;
 pub mod docs;
 mod human;
-mod jsonl;
+pub mod jsonl;
 mod junit;
 mod markdown;
 mod sarif;
@@ -17,7 +17,7 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::Path;
 
-use crate::model::{Finding, Report, SCHEMA, Verdict};
+use crate::model::{Characteristic, CheckId, Finding, Report, SCHEMA, Verdict, characteristics};
 use agentproto_report as shared;
 use agentproto_report::baseline::FixedRow;
 use agentproto_report::files::{self, LoadError, WriteError};
@@ -113,8 +113,19 @@ pub struct RenderOptions {
     pub badge: Option<String>,
     /// Value of `ok` in the machine-mode summary.
     pub ok: bool,
-    /// Whether only some of the checks were run.
-    pub selection: bool,
+    /// Findings that machine mode has already printed, after its `aoi:meta`. `None` if it has
+    /// printed nothing.
+    pub written: Option<Vec<Finding>>,
+    /// The checks that were selected. Empty means all checks.
+    pub only: Vec<CheckId>,
+}
+
+impl RenderOptions {
+    /// Whether a selected check decides the characteristic.
+    fn is_checked(&self, characteristic: Characteristic) -> bool {
+        let decides = |check: &CheckId| characteristics(*check).contains(&characteristic);
+        self.only.is_empty() || self.only.iter().any(decides)
+    }
 }
 
 impl Default for RenderOptions {
@@ -125,7 +136,8 @@ impl Default for RenderOptions {
             width: 100,
             fixed: Vec::new(),
             badge: None,
-            selection: false,
+            written: None,
+            only: Vec::new(),
             ok: true,
         }
     }
@@ -179,6 +191,7 @@ pub fn write_all(report: &Report, dir: &Path, options: &RenderOptions) -> Result
     let earned = badge::badge(report).is_some();
     let options = RenderOptions {
         color: false,
+        written: None,
         badge: earned.then(|| "badge.svg".to_owned()),
         ..options.clone()
     };

@@ -134,6 +134,7 @@ pub enum Quirk {
     KeyReplayFails,
     KeyReplayIsMute,
     KeyDoublesQuietly,
+    DryRunUsesKey,
     NaturalKey,
     // Input.
     BadLinesVanish,

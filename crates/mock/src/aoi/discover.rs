@@ -6,6 +6,7 @@ use super::args::{OutputMode, ParsedArgs};
 use super::changes::Quirk;
 use super::credentials;
 use super::schema;
+use super::source;
 use super::stream::{EarlyExit, EventWriter, ToolError};
 use super::surface::{
     AOI_VERSION, COMMANDS, CommandEffect, CommandSpec, SCHEMA_NAME, TOOL, TOOL_VERSION,
@@ -97,6 +98,7 @@ fn describe(command: &CommandSpec) -> Value {
     }
     if is_unbounded {
         say("unbounded", true.into());
+        say("heartbeat_interval_ms", source::BEAT_MS.into());
     }
     if command.name == "fetch" {
         say("requires_auth", true.into());

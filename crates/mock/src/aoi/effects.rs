@@ -47,6 +47,16 @@ pub fn create(
         return Err(ToolError::new("validation", "NAME_EMPTY", message).into());
     }
     if words.has("--dry-run") {
+        if let (true, Some(key)) = (
+            stream.has_quirk(Quirk::DryRunUsesKey),
+            key_of(stream, words),
+        ) {
+            let lock = store.lock().map_err(io_error)?;
+            let fingerprint = fingerprint(stream, &[name.as_bytes()]);
+            store
+                .remember(&lock, key, fingerprint, &[])
+                .map_err(io_error)?;
+        }
         return plan(stream, "create", &[name.to_owned()]);
     }
     run_once(stream, words, store, &[name.as_bytes()], |stream, lock| {
@@ -184,16 +194,8 @@ pub fn run_once(
 ) -> Result<(), EarlyExit> {
     let lock = store.lock().map_err(io_error)?;
     stream.check_stop()?;
-    let key_parts: Vec<&[u8]> = [stream.info.command.as_bytes()]
-        .into_iter()
-        .chain(key_parts.iter().copied())
-        .collect();
-    let fingerprint = hash(&key_parts);
-    let key = words.value("--idempotency-key");
-    let key = key.map(|key| match stream.has_quirk(Quirk::KeyIsNeverNew) {
-        true => 0,
-        false => hash(&[b"key", key.as_bytes()]),
-    });
+    let fingerprint = fingerprint(stream, key_parts);
+    let key = key_of(stream, words);
     let before = key.and_then(|key| store.recall(key));
     let Some((earlier_fingerprint, events)) = before else {
         let events = act(stream, &lock)?;
@@ -217,6 +219,24 @@ pub fn run_once(
     }
     let events = replayed(stream, store, &lock, events)?;
     emit(stream, events, json!({ "replayed": true }))
+}
+
+/// Hash of what the command is about.
+fn fingerprint(stream: &EventWriter, key_parts: &[&[u8]]) -> u64 {
+    let key_parts: Vec<&[u8]> = [stream.info.command.as_bytes()]
+        .into_iter()
+        .chain(key_parts.iter().copied())
+        .collect();
+    hash(&key_parts)
+}
+
+/// Hash of the idempotency key, if one was given.
+fn key_of(stream: &EventWriter, words: &ParsedArgs) -> Option<u64> {
+    let key = words.value("--idempotency-key")?;
+    Some(match stream.has_quirk(Quirk::KeyIsNeverNew) {
+        true => 0,
+        false => hash(&[b"key", key.as_bytes()]),
+    })
 }
 
 /// The events of the first run. Some mutants change them.

@@ -10,6 +10,7 @@ pub(crate) mod changes;
 pub(crate) mod credentials;
 mod discover;
 mod effects;
+pub(crate) mod habits;
 mod input;
 mod pages;
 mod pipes;

@@ -18,6 +18,10 @@ const SEARCH_BOUND: u64 = 20;
 const LIST_BOUND: u64 = 100;
 /// Number of ticks between two heartbeats.
 const BEAT: u64 = 5;
+/// Default time between two ticks, in milliseconds.
+const TICK_MS: u64 = 100;
+/// Time between two heartbeats, in milliseconds.
+pub const BEAT_MS: u64 = BEAT * TICK_MS;
 
 struct Document {
     id: String,
@@ -160,7 +164,7 @@ pub fn fetch(stream: &mut EventWriter, words: &ParsedArgs) -> Result<(), EarlyEx
 }
 
 pub fn watch(stream: &mut EventWriter, words: &ParsedArgs) -> Result<(), EarlyExit> {
-    let interval = Duration::from_millis(words.number("--interval-ms")?.unwrap_or(100));
+    let interval = Duration::from_millis(words.number("--interval-ms")?.unwrap_or(TICK_MS));
     let count = words.number("--count")?;
     stream.meta(json!({}))?;
     let mut sequence: u64 = 0;

@@ -1,5 +1,7 @@
 //! Conforming AOI tools that behave differently from the default one.
 
+mod lenient;
+
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -142,6 +144,9 @@ pub static VARIANTS: LazyLock<Vec<AoiVariant>> = LazyLock::new(|| {
             Change::Pipe(Box::new(|_| crate::aoi::kill_self(libc::SIGPIPE))),
         ),
     ]
+    .into_iter()
+    .chain(lenient::variants())
+    .collect()
 });
 
 fn kind(event: &Value) -> &str {

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::SLEEPER;
 use agentproto_aoi::LintError;
 use agentproto_aoi::model::CheckId;
-use agentproto_aoi::probe::{self, Observe, ProbeSpec};
+use agentproto_aoi::probe::{self, Observe, ProbeCommand, ProbeSpec};
 use agentproto_mock::mutants::aoi::AoiMutant;
 
 /// Probe file of the mock tool.
@@ -93,6 +93,19 @@ impl ToolRun {
     fn adapt(&self, probe: &mut ProbeSpec) {
         match self.name {
             "format-flag" => probe.machine_args = vec!["--format".into(), "jsonl".into()],
+            "bounded-false" => edit(probe, "watch", |watch| watch.unbounded = false),
+            "aoi-11-limit-undeclared" => edit(probe, "search", |search| search.limit = None),
+            "doctor-checks-login" => edit(probe, "doctor", |doctor| doctor.needs_auth = true),
+            "delete-by-id" => edit(probe, "delete", |delete| delete.idempotency = None),
+            "created-ids" => edit(probe, "get", |get| {
+                get.ok = words(&["get", "{id}"]);
+                get.slow = Some(words(&["get", "{id}", "--delay-ms", "400"]));
+                get.target_from = Some("create".to_owned());
+            }),
+            "absent-id" => edit(probe, "get", |get| {
+                get.ok = words(&["get", "item-0001"]);
+                get.slow = None;
+            }),
             "aoi-advisory-other-flag" => probe.machine_args = vec!["--jsonl".into()],
             // This variant has no optional feature.
             "bare" => {
@@ -113,6 +126,10 @@ impl ToolRun {
         if self.skip_similar {
             // `search`, `create` and `delete` behave like these commands.
             let mut alike = vec!["list", "get", "update", "purge"];
+            // These variants are about `get`.
+            if matches!(self.name, "created-ids" | "absent-id") {
+                alike.retain(|name| *name != "get");
+            }
             // `import` makes several changes, and the variant sleeps before each.
             alike.extend((self.name == SLEEPER).then_some("import"));
             probe.commands.retain(|c| !alike.contains(&c.name.as_str()));
@@ -134,6 +151,18 @@ impl ToolRun {
             .commands
             .retain(|command| kept.contains(&command.name));
     }
+}
+
+/// Changes one command of the probe file.
+fn edit(probe: &mut ProbeSpec, name: &str, change: impl FnOnce(&mut ProbeCommand)) {
+    let command = probe.commands.iter_mut().find(|one| one.name == name);
+    if let Some(command) = command {
+        change(command);
+    }
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
 }
 
 fn read_probe() -> Result<ProbeSpec, LintError> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::capture::{Capture, ExitKind};
+use crate::checks::c10_pipes::WATCHED;
 use crate::checks::tally::RuleTally;
 use crate::model::{CheckId, TOOL};
 use crate::rules::{Level, Rule, Topic};
@@ -264,9 +265,11 @@ pub(super) static HEARTBEAT: Rule = Rule {
     check: CheckId::Advisory,
     level: Level::Open,
     section: "§4.2",
-    requirement: "An unbounded stream that declares aoi:heartbeat emits one within two seconds",
-    why: "A caller that waits for it assumes that the stream is dead.",
-    hint: "Emit heartbeats at a fixed interval, or do not declare them.",
+    requirement: "An unbounded stream that declares the interval of its heartbeats \
+                  (`heartbeat_interval_ms`) keeps it",
+    why: "A caller that waits for one assumes that the stream is dead. The spec leaves heartbeats \
+          and their interval to the tool.",
+    hint: "Emit heartbeats at the declared interval, or declare the real one.",
     topic: Topic::Signals,
     requirement_ids: &["AOI-4.2-02", "AOI-8.3-09"],
 };
@@ -279,7 +282,10 @@ fn heartbeats(session: &LintSession, captures: &[Arc<Capture>]) {
             .get()
             .and_then(|declared| declared.command(&command.name));
         let kinds = entry.and_then(|entry| entry.get("event_types")?.as_array());
-        if !kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind == "aoi:heartbeat")) {
+        let is_declared =
+            kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind == "aoi:heartbeat"));
+        let interval = entry.and_then(|entry| entry.get("heartbeat_interval_ms")?.as_u64());
+        if !is_declared && interval.is_none() {
             reporter.not_applicable(&HEARTBEAT, "the command does not declare aoi:heartbeat");
             continue;
         }
@@ -294,13 +300,25 @@ fn heartbeats(session: &LintSession, captures: &[Arc<Capture>]) {
         let count = EventStream::parse(&run.stdout)
             .of_type("aoi:heartbeat")
             .count();
-        let violation = (count == 0).then(|| "no heartbeat within two seconds".to_owned());
-        reporter.decide(
-            &HEARTBEAT,
-            &format!("{count} heartbeats within two seconds"),
-            violation,
-            run,
-        );
+        match interval {
+            _ if count > 0 => {
+                let proof = format!("{count} heartbeats within two seconds");
+                reporter.pass(&HEARTBEAT, proof);
+            }
+            None => reporter.not_applicable(
+                &HEARTBEAT,
+                "heartbeats are optional, and the command does not declare their interval",
+            ),
+            Some(ms) if u128::from(ms) >= WATCHED.as_millis() => {
+                let why = format!("the declared interval of {ms} ms is longer than the test");
+                reporter.not_verified(&HEARTBEAT, why);
+            }
+            Some(ms) => {
+                let message =
+                    format!("no heartbeat within two seconds; the declared interval is {ms} ms");
+                reporter.violation(&HEARTBEAT, message, run);
+            }
+        }
     }
 }
 

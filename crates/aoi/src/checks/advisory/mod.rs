@@ -3,6 +3,7 @@
 
 mod documents;
 mod events;
+mod input_schema;
 mod surface;
 
 use crate::rules::Rule;
@@ -11,10 +12,9 @@ use documents::{
     AOI_VERSIONS, COMMANDS, DRY_RUN, ID, MANIFEST, ONE_OF, OUTPUT_CLOSED, RESERVED, UNBOUNDED, VERB,
 };
 use events::{EXIT, HEARTBEAT, HIT, RETRY, TIMESTAMP, TRACE_ID};
-use surface::{
-    CODE, HELP, INPUT_OPEN, INPUT_SCHEMA, MACHINE_FLAG, NO_COLOR, TIMEOUT, UPSTREAM_ERROR,
-    UPSTREAM_WARNING, VERSION,
-};
+use input_schema::{INPUT_DIFFERS, INPUT_OPEN, INPUT_SCHEMA};
+pub use surface::UPSTREAM_ERROR;
+use surface::{CODE, HELP, MACHINE_FLAG, NO_COLOR, TIMEOUT, UPSTREAM_WARNING, VERSION};
 
 pub const RULES: &[&Rule] = &[
     &HELP,
@@ -24,6 +24,7 @@ pub const RULES: &[&Rule] = &[
     &MACHINE_FLAG,
     &INPUT_SCHEMA,
     &INPUT_OPEN,
+    &INPUT_DIFFERS,
     &CODE,
     &UPSTREAM_ERROR,
     &UPSTREAM_WARNING,

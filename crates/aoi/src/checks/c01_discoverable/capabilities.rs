@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::document::DiscoveryOutput;
 use super::invocations::DiscoveryRun;
-use super::{CAPABILITIES, compare_forms, document, invocations, report_success};
+use super::{CAPABILITIES, compare_forms, document, invocations, listed, report_success};
 use crate::capture::Capture;
 use crate::model::{CheckId, TOOL};
 use crate::rules::{Level, Rule, Topic};
@@ -121,6 +121,9 @@ pub(super) async fn check_capabilities(
             violation,
             run,
         );
+        if session.is_advisory_selected() {
+            listed::check(session, manifest, run).await;
+        }
     }
     compare_forms(session, &CAPABILITIES, answer).await;
 }

@@ -3,7 +3,9 @@
 mod capabilities;
 mod document;
 mod invocations;
+mod listed;
 mod schema_document;
+mod side_effects;
 
 use std::collections::BTreeMap;
 
@@ -11,6 +13,7 @@ use futures::future::join_all;
 use serde_json::Value;
 
 use super::{c13_versioned, run_if};
+use crate::mismatch;
 use crate::model::{CheckId, TOOL};
 use crate::rules::{Level, Rule, Topic};
 use crate::session::{Declarations, LintSession};
@@ -49,6 +52,10 @@ pub const RULES: &[&Rule] = &[
     &CAPABILITIES_NOT_OBJECT,
     &CAPABILITIES_SHAPE,
     &CAPABILITIES_FORMS,
+    &listed::MISSING,
+    &side_effects::WRITES,
+    &side_effects::ATTEMPTS,
+    &mismatch::UNPROBED,
 ];
 
 const EMBED: &str = "Embed the document in the program, or read it from the installation \
@@ -210,12 +217,16 @@ pub async fn check(session: &LintSession) {
             false => BTreeMap::new(),
         }
     };
-    let (by_version, (), ()) = tokio::join!(
+    let (by_version, (), (), ()) = tokio::join!(
         by_version,
         run_if(is_checked, check_schema(session, schema.as_ref())),
         run_if(
             is_checked,
             check_capabilities(session, capabilities.as_ref(), schema.as_ref())
+        ),
+        run_if(
+            is_checked,
+            side_effects::check(session, schema.as_ref(), capabilities.as_ref())
         ),
     );
     let mut declared = Declarations {

@@ -4,6 +4,7 @@
 mod prose;
 mod strict;
 mod variants;
+mod wording;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use crate::rules::{Level, Rule, Topic};
 use crate::session::LintSession;
 use crate::stream::{EventLine, EventStream, FRAMEWORK};
 pub use variants::run_variants;
+use wording::{TERMINAL, TRACE_IN_EVENT, WARNING_IN_EVENT};
 
 pub const RULES: &[&Rule] = &[
     &OBJECT,
@@ -36,6 +38,9 @@ pub const RULES: &[&Rule] = &[
     &UNKNOWN,
     &ESCAPED,
     &ESCAPED_FRAMEWORK,
+    &TRACE_IN_EVENT,
+    &WARNING_IN_EVENT,
+    &TERMINAL,
 ];
 
 const LONG_LINE: usize = 1 << 20;
@@ -69,10 +74,20 @@ fn check_command(session: &LintSession, command: &str, runs: &[Arc<Capture>]) {
     let mut lines = 0;
     for run in runs {
         lines += check_run(run, &mut tallies);
+        let shown = wording::terminal_output(run);
+        if let (Some(shown), Some(tally)) = (shown, tallies.get_mut(TERMINAL.id)) {
+            tally.record(run, shown, "no text on the controlling terminal");
+        }
     }
     let reporter = session.reporter(command);
     for rule in RULES.iter().copied() {
         let mut tally = tallies.remove(rule.id).unwrap_or_default();
+        if rule.id == TERMINAL.id {
+            tally.report(reporter, rule, |reporter, rule| {
+                reporter.not_applicable(rule, "the command was not run on a terminal");
+            });
+            continue;
+        }
         if lines > 0 {
             tally.pass(format!("{lines} lines in {} runs", runs.len()));
         }
@@ -527,6 +542,14 @@ fn check_event(
             &UNKNOWN,
             format!("{position}: the spec does not define `{named}`"),
         );
+    }
+    if let Some(event) = &line.json {
+        if let Some(what) = wording::trace(named, event) {
+            violation(&TRACE_IN_EVENT, format!("{position}: {what}"));
+        }
+        if let Some(what) = wording::warning(named, event) {
+            violation(&WARNING_IN_EVENT, format!("{position}: {what}"));
+        }
     }
     if has_escape_code {
         let rule = if is_framework {

@@ -1,4 +1,4 @@
-//! Runs that tempt a tool to color its output or to address a human.
+//! Runs that tempt a tool to color its output, to encode it differently or to address a human.
 
 use futures::future::join_all;
 
@@ -6,7 +6,8 @@ use crate::probe::ProbeCommand;
 use crate::run::StdoutTarget;
 use crate::session::{LintSession, RunOptions, with_options};
 
-/// Runs each harmless command with forced color, on a terminal, and with `--debug`.
+/// Runs each harmless command with forced color, on a terminal, in other locales, and with
+/// `--debug`.
 pub async fn run_variants(session: &LintSession) {
     let env = |pairs: &[(&str, &str)]| {
         let pairs = pairs.iter();
@@ -37,10 +38,22 @@ pub async fn run_variants(session: &LintSession) {
                 output: StdoutTarget::Terminal,
                 ..how.clone()
             };
+            // A tool must print UTF-8 even if the locale has another encoding.
+            let locale = |name: &str| RunOptions {
+                env: env(&[("LC_ALL", name), ("LANG", name)]),
+                ..how.clone()
+            };
             let debug = with_options(&words, &["--debug".to_owned()]);
             tokio::join!(
                 session.run(&command.name, "forced color", &words, colored),
                 session.run(&command.name, "on a terminal", &words, terminal),
+                session.run(&command.name, "LC_ALL=C", &words, locale("C")),
+                session.run(
+                    &command.name,
+                    "LC_ALL=de_DE.ISO-8859-1",
+                    &words,
+                    locale("de_DE.ISO-8859-1")
+                ),
                 async {
                     if crate::checks::is_read_only(session, command) {
                         session

@@ -10,7 +10,7 @@ use crate::model::CheckId;
 use crate::probe::ProbeCommand;
 use crate::rules::{Level, Rule, Topic};
 use crate::session::Reporter;
-use crate::stream::EventStream;
+use crate::stream::{EventLine, EventStream};
 
 /// What a `count` counts.
 #[derive(Debug, PartialEq, Eq)]
@@ -79,10 +79,8 @@ pub fn check(reporter: Reporter, command: &ProbeCommand, all: &[(&Arc<Capture>, 
             continue;
         }
         let at = |what: String| format!("`{}`: {what}", run.probe);
-        match (
-            summary.get("count"),
-            summary.get("count").and_then(Value::as_u64),
-        ) {
+        let reported = summary.get("count").filter(|_| !was_cut_short(stream));
+        match (reported, reported.and_then(Value::as_u64)) {
             (None | Some(Value::Null), _) => {}
             (Some(other), None) => count.violation(run, || {
                 at(format!(
@@ -134,6 +132,20 @@ pub fn check(reporter: Reporter, command: &ProbeCommand, all: &[(&Arc<Capture>, 
     });
 }
 
+/// Whether the run was cut short by its own time limit or by a signal. It may have ended between an
+/// event and its count.
+fn was_cut_short(stream: &EventStream) -> bool {
+    let text = |line: &EventLine, key: &str| line.get(key)?.as_str().map(str::to_owned);
+    let is_stop = |error: &EventLine| {
+        let category = text(error, "category");
+        matches!(category.as_deref(), Some("timeout" | "cancelled"))
+    };
+    let has_reason = stream
+        .summary()
+        .is_some_and(|summary| text(summary, "reason").is_some());
+    has_reason || stream.errors().any(is_stop)
+}
+
 fn number(stream: &EventStream, kind: &str) -> u64 {
     stream.of_type(kind).count() as u64
 }
@@ -167,21 +179,23 @@ enum ProblemCounts {
 }
 
 /// Compares both counts. A failed check may count as an error or as a warning, whatever its
-/// severity.
+/// severity. A check that is ok may count as a warning if that is its severity.
 fn compare_problem_counts(
     stream: &EventStream,
     errors: Option<&Value>,
     warnings: Option<&Value>,
 ) -> ProblemCounts {
-    let failed = stream.of_type("aoi:check").filter(|line| {
-        let is_bad = line.get("ok") == Some(&Value::Bool(false));
-        is_bad || line.get("severity").and_then(Value::as_str) == Some("warning")
-    });
-    let failed = failed.count() as u64;
+    let is_bad = |line: &&EventLine| line.get("ok") == Some(&Value::Bool(false));
+    let warns = |line: &&EventLine| {
+        is_bad(line) || line.get("severity").and_then(Value::as_str) == Some("warning")
+    };
+    let checks = || stream.of_type("aoi:check");
+    let failed = checks().filter(is_bad).count() as u64;
+    let doubtful = checks().filter(warns).count() as u64;
     let mut result = ProblemCounts::Missing;
-    for (name, reported, kind) in [
-        ("error_count", errors, "aoi:error"),
-        ("warning_count", warnings, "aoi:warning"),
+    for (name, reported, kind, failed) in [
+        ("error_count", errors, "aoi:error", failed),
+        ("warning_count", warnings, "aoi:warning", doubtful),
     ] {
         let Some(reported) = reported.filter(|reported| !reported.is_null()) else {
             continue;
@@ -230,6 +244,23 @@ mod tests {
         let planned = stream(&["aoi:meta", "aoi:plan", "aoi:plan", "aoi:summary"]);
         assert_eq!(count_basis(&planned, 0), CountBasis::Results);
         assert_eq!(count_basis(&planned, 2), CountBasis::Results);
+    }
+
+    #[test]
+    fn a_warning_is_not_an_error() {
+        let check = |ok: bool, severity: &str| {
+            let line = format!(r#"{{"type":"aoi:check","ok":{ok},"severity":"{severity}"}}"#);
+            EventStream::parse(line.as_bytes())
+        };
+        let fits = |stream: &EventStream, errors: u64, warnings: u64| {
+            let (errors, warnings) = (errors.into(), warnings.into());
+            let result = compare_problem_counts(stream, Some(&errors), Some(&warnings));
+            matches!(result, ProblemCounts::Match)
+        };
+        let warned = check(true, "warning");
+        assert!(fits(&warned, 0, 0) && fits(&warned, 0, 1) && !fits(&warned, 1, 0));
+        let failed = check(false, "error");
+        assert!(fits(&failed, 1, 0) && fits(&failed, 0, 1) && !fits(&failed, 2, 0));
     }
 
     #[test]

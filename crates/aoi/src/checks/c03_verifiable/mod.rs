@@ -20,7 +20,8 @@ use crate::run::{ReadMode, StdinSource, StdoutTarget};
 use crate::session::{LintSession, Reporter, RunOptions};
 use crate::stream::EventStream;
 use counts::{COUNT, COUNT_ALL, ERRORS};
-use readers::{FULL, SLOW_READER, UPSTREAM, full_device, slow_reader, truncated_input};
+pub use readers::UPSTREAM;
+use readers::{FULL, SLOW_READER, full_device, slow_reader, truncated_input};
 
 pub const RULES: &[&Rule] = &[
     &EXIT,
@@ -259,6 +260,7 @@ fn check_exit(
 ) {
     match plain {
         Some(_) if needs_login(command, plain) => reporter.skip(&EXIT, LOGIN),
+        Some(run) if super::lacks_target(run) => reporter.not_verified(&EXIT, super::NO_TARGET),
         Some(run) => {
             let violation = (!run.end.is_success()).then(|| {
                 format!(

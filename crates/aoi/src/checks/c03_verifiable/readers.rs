@@ -6,6 +6,7 @@ use super::{CUT, DEVICE, LATE, LOGIN, PAUSE, PLAIN, SLOW, WHOLE, needs_login};
 use crate::capture::{Capture, ExitKind};
 use crate::checks::tally::RuleTally;
 use crate::model::CheckId;
+use crate::observe::is_mutating;
 use crate::probe::ProbeCommand;
 use crate::rules::{Level, Rule, Topic};
 use crate::session::Reporter;
@@ -117,7 +118,7 @@ pub(super) fn full_device(reporter: Reporter, command: &ProbeCommand, runs: &[&A
     }
 }
 
-pub(super) static UPSTREAM: Rule = Rule {
+pub static UPSTREAM: Rule = Rule {
     id: "AOI-03.upstream-cut",
     check: CheckId::Number(3),
     level: Level::Should,
@@ -133,6 +134,11 @@ pub(super) fn truncated_input(reporter: Reporter, command: &ProbeCommand, runs: 
     if command.input.as_ref().is_none_or(|input| !input.upstream) {
         let why = "the command does not read the stream of another tool (`input.upstream`)";
         return reporter.not_applicable(&UPSTREAM, why);
+    }
+    let session = reporter.session;
+    if is_mutating(session, command) && session.probe.sandbox {
+        // Check 12 reports it, because it runs such commands in their own directories.
+        return;
     }
     let run = |name| runs.iter().find(|run| run.probe == name);
     let (Some(whole), Some(cut)) = (run(WHOLE), run(CUT)) else {

@@ -71,6 +71,63 @@ pub(super) static CATEGORY: Rule = Rule {
     ],
 };
 
+/// Words in a code that name a cause, and the categories of that cause.
+const CAUSES: [(&[&str], &[&str]); 7] = [
+    (
+        &["NOT_FOUND", "NO_SUCH", "DOES_NOT_EXIST"],
+        &["not_found", "usage", "validation", "config", "io"],
+    ),
+    (
+        &[
+            "UNKNOWN_FLAG",
+            "UNKNOWN_OPTION",
+            "UNKNOWN_COMMAND",
+            "MISSING_OPERAND",
+        ],
+        &["usage", "validation"],
+    ),
+    (
+        &["TIMED_OUT", "DEADLINE_EXCEEDED"],
+        &["timeout", "temporary"],
+    ),
+    (
+        &["RATE_LIMIT", "TOO_MANY_REQUESTS", "THROTTLED"],
+        &["rate_limited", "temporary"],
+    ),
+    (
+        &["UNAUTHENTICATED", "LOGIN_REQUIRED", "NOT_LOGGED_IN"],
+        &["authn", "authz", "config"],
+    ),
+    (
+        &["FORBIDDEN", "PERMISSION_DENIED", "ACCESS_DENIED"],
+        &["authz", "authn", "io"],
+    ),
+    (
+        &["CONFLICT", "ALREADY_EXISTS"],
+        &["conflict", "validation", "usage", "io"],
+    ),
+];
+
+/// The categories that fit a code whose words name a cause.
+fn fitting_categories(code: &str) -> Option<&'static [&'static str]> {
+    let names = |words: &[&str]| words.iter().any(|word| code.contains(word));
+    let cause = CAUSES.iter().find(|(words, _)| names(words));
+    cause.map(|(_, categories)| *categories)
+}
+
+pub(super) static CATEGORY_CODE: Rule = Rule {
+    id: "AOI-05.category-code",
+    check: CheckId::Number(5),
+    level: Level::Open,
+    section: "§9",
+    requirement: "The category of an error fits its code, if the code names a common cause",
+    why: "Callers branch on the category first, and read the code only to know more.",
+    hint: "Choose the category of the cause: not_found for a code such as NO_SUCH_ITEM, timeout for \
+           TIMED_OUT, authz for PERMISSION_DENIED.",
+    topic: Topic::Errors,
+    requirement_ids: &["AOI-9-02", "AOI-9.1-05"],
+};
+
 pub(super) static CODE: Rule = Rule {
     id: "AOI-05.code-form",
     check: CheckId::Number(5),
@@ -122,9 +179,10 @@ pub fn check(reporter: Reporter, runs: &[&Arc<Capture>]) {
         mut fields,
         mut category,
         mut code,
+        mut fit,
         mut retry,
         mut structured,
-    ] = std::array::from_fn::<RuleTally, 5, _>(|_| RuleTally::default());
+    ] = std::array::from_fn::<RuleTally, 6, _>(|_| RuleTally::default());
     for run in runs.iter().filter(|run| run.is_machine) {
         let stream = EventStream::parse(&run.stdout);
         for error in stream.errors() {
@@ -155,6 +213,16 @@ pub fn check(reporter: Reporter, runs: &[&Arc<Capture>]) {
                 let violation = (!is_upper_snake(value))
                     .then(|| at(format!("the code {value:?} is not in UPPER_SNAKE_CASE")));
                 code.record(run, violation, "the code is in UPPER_SNAKE_CASE");
+                let category = text(error, "category").unwrap_or_default();
+                if let Some(fitting) = fitting_categories(value) {
+                    let violation = (!fitting.contains(&category)).then(|| {
+                        at(format!(
+                            "category {category:?} does not fit the code {value:?}; expected {}",
+                            fitting.first().unwrap_or(&"another one")
+                        ))
+                    });
+                    fit.record(run, violation, "the category fits the code");
+                }
             }
         }
         let failed =
@@ -178,6 +246,7 @@ pub fn check(reporter: Reporter, runs: &[&Arc<Capture>]) {
         (fields, &FIELDS),
         (category, &CATEGORY),
         (code, &CODE),
+        (fit, &CATEGORY_CODE),
         (retry, &RETRY),
     ] {
         tally.report(reporter, rule, |reporter, rule| {
@@ -248,6 +317,31 @@ mod tests {
         ] {
             let changed = whole.replace(part, other);
             assert!(missing(&error(&changed)).is_some(), "{changed}");
+        }
+    }
+
+    #[test]
+    fn a_code_that_names_its_cause_has_few_categories() {
+        let fits = |code: &str, category: &str| {
+            fitting_categories(code).is_none_or(|fitting| fitting.contains(&category))
+        };
+        for (code, category) in [
+            ("NO_SUCH_ITEM", "not_found"),
+            ("CONFIG_FILE_NOT_FOUND", "config"),
+            ("TIMEOUT_INVALID", "usage"),
+            ("TIMED_OUT", "timeout"),
+            ("COUNT_DIFFERS", "conflict"),
+            ("ANYTHING_ELSE", "internal"),
+        ] {
+            assert!(fits(code, category), "{code} {category}");
+        }
+        for (code, category) in [
+            ("NO_SUCH_ITEM", "conflict"),
+            ("FILE_NOT_FOUND", "internal"),
+            ("TIMED_OUT", "internal"),
+            ("PERMISSION_DENIED", "not_found"),
+        ] {
+            assert!(!fits(code, category), "{code} {category}");
         }
     }
 

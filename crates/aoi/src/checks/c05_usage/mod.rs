@@ -15,7 +15,7 @@ use crate::rules::{Level, Rule, Topic};
 use crate::session::{LintSession, Reporter, RunOptions, with_options};
 use crate::stack_trace;
 use crate::stream::EventStream;
-use errors::{CATEGORY, CODE, FIELDS, RETRY, STRUCTURED};
+use errors::{CATEGORY, CATEGORY_CODE, CODE, FIELDS, RETRY, STRUCTURED};
 
 pub const RULES: &[&Rule] = &[
     &FLAG,
@@ -30,6 +30,7 @@ pub const RULES: &[&Rule] = &[
     &FIELDS,
     &CATEGORY,
     &CODE,
+    &CATEGORY_CODE,
     &RETRY,
     &STRUCTURED,
 ];
@@ -41,6 +42,10 @@ const UNKNOWN_COMMAND: &str = "malformed: an unknown command";
 const FROM_PROBE_FILE: &str = "malformed: usage from the probe file";
 
 const BAD_LIMIT: &str = "malformed: a limit that is not a number";
+
+const JUNK_LIMIT: &str = "malformed: a limit with letters after the number";
+
+const NEGATIVE_LIMIT: &str = "malformed: a negative limit";
 
 const NO_LIMIT: &str = "malformed: a limit without its value";
 
@@ -74,7 +79,7 @@ async fn run_invalid(session: &LintSession, command: &ProbeCommand) {
     };
     let mut runs = vec![(UNKNOWN_FLAG, with(&[&unknown_flag(session)]), how.clone())];
     for listed in &command.malformed {
-        let words = session.fill(listed, &[], session.shared_dirs());
+        let words = session.fill_shared(command, listed);
         runs.push((FROM_PROBE_FILE, words, how.clone()));
     }
     // These runs add the machine-mode options themselves, because those must not come last.
@@ -83,7 +88,14 @@ async fn run_invalid(session: &LintSession, command: &ProbeCommand) {
         ..how.clone()
     };
     if let Some(limit) = &command.limit {
-        runs.push((BAD_LIMIT, with(&[&limit.flag, "abc"]), how.clone()));
+        // Lenient parsers read the second one as 7.
+        for (probe, value) in [
+            (BAD_LIMIT, "abc"),
+            (JUNK_LIMIT, "7x"),
+            (NEGATIVE_LIMIT, "-1"),
+        ] {
+            runs.push((probe, with(&[&limit.flag, value]), how.clone()));
+        }
         let mut last = session.probe.machine_args.clone();
         last.push(limit.flag.clone());
         let last = with_options(&words, &last);
@@ -239,7 +251,8 @@ static VALUE: Rule = Rule {
     check: CheckId::Number(5),
     level: Level::Must,
     section: "§18.2",
-    requirement: "Invalid and missing flag values are rejected",
+    requirement: "Invalid and missing flag values are rejected, such as a limit that is negative or \
+                  not a number",
     why: "If a limit or format is silently replaced, the caller gets something that it did not \
           request.",
     hint: "Parse values strictly, and exit 64 for an invalid one.",
@@ -276,7 +289,10 @@ fn check_command(
         (&FLAG, &[UNKNOWN_FLAG][..]),
         (&COMMAND, &[UNKNOWN_COMMAND]),
         (&USAGE, &[FROM_PROBE_FILE]),
-        (&VALUE, &[BAD_LIMIT, NO_LIMIT, BAD_OUTPUT]),
+        (
+            &VALUE,
+            &[BAD_LIMIT, JUNK_LIMIT, NEGATIVE_LIMIT, NO_LIMIT, BAD_OUTPUT],
+        ),
     ] {
         let mut tally = RuleTally::default();
         for run in runs

@@ -81,7 +81,7 @@ async fn check_command(
         session.options.limit,
     )
     .await;
-    check_run(&run, verdicts);
+    check_run(session, command, &run, verdicts);
     let mut patience = SILENCE + 3 * run.elapsed;
     if run.end == ExitKind::TimedOut {
         verdicts.violation(
@@ -203,8 +203,52 @@ fn unexpected_field(error: &EventLine) -> Option<String> {
     hint.is_empty().then(|| "the error has no hint".to_owned())
 }
 
-fn check_run(run: &Arc<Capture>, verdicts: &mut Verdicts<'_>) {
+/// Words in a failed check that reports a missing login.
+const LOGIN: [&str; 7] = [
+    "auth",
+    "credential",
+    "key",
+    "logged in",
+    "login",
+    "secret",
+    "token",
+];
+
+/// Whether the command reports the missing login as its result, as `doctor` does (§16.2). This
+/// needs no interaction.
+fn reports_login_as_check(
+    session: &LintSession,
+    command: &ProbeCommand,
+    stream: &EventStream,
+) -> bool {
+    let declared = session.declared.get();
+    let entry = declared.and_then(|declared| declared.command(&command.name));
+    let kinds = entry.and_then(|entry| entry.get("event_types")?.as_array());
+    let emits_checks = kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind == "aoi:check"));
+    let is_doctor = command.name.split_whitespace().next_back() == Some("doctor");
+    let is_login = |check: &EventLine| {
+        let words = format!("{} {}", text(check, "name"), text(check, "detail")).to_lowercase();
+        let failed = check.get("ok") == Some(&Value::Bool(false));
+        failed && LOGIN.iter().any(|word| words.contains(word))
+    };
+    let reports = stream.of_type("aoi:check").any(is_login);
+    (emits_checks || is_doctor) && reports && stream.ok() == Some(false)
+}
+
+fn check_run(
+    session: &LintSession,
+    command: &ProbeCommand,
+    run: &Arc<Capture>,
+    verdicts: &mut Verdicts<'_>,
+) {
     let stream = EventStream::parse(&run.stdout);
+    if reports_login_as_check(session, command, &stream) {
+        let why = "the command reports the missing login as a failed aoi:check";
+        for rule in [&AUTH_ERROR, &AUTH_CATEGORY, &AUTH_FIELDS] {
+            verdicts.not_applicable(rule, why);
+        }
+        return;
+    }
     let is_error = stream.errors().next().is_some();
     let login_error = stream.errors().find(names_login);
     match run.end {

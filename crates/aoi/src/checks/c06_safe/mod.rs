@@ -2,6 +2,8 @@
 //! for a user.
 
 mod auth;
+mod environment;
+mod first_run;
 mod read_only;
 mod refusals;
 
@@ -58,6 +60,7 @@ pub async fn check(session: &LintSession) {
         join_all(changing.map(|command| check_mutating(session, command))),
         join_all(needing.map(|command| auth::check(session, command))),
         read_only::check(session),
+        first_run::check(session),
     );
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{NO_OBSERVE, Probe, Setup};
+use super::{NO_OBSERVE, Probe, Setup, environment};
 use crate::capture::{Capture, ExitKind};
 use crate::model::CheckId;
 use crate::observe::{Effect, Invocation, Mutation, was_rejected, why_unobserved};
@@ -154,29 +154,54 @@ impl Probe<'_, '_> {
     ) -> Result<(), String> {
         let yes = || StdinSource::Bytes(b"y\n".to_vec());
         let usual = self.mutation.session.options.limit;
-        let ways: [(&str, StdinSource, &'static Rule); 5] = [
-            ("not confirmed", StdinSource::Null, &REFUSES),
-            ("not confirmed, stdin closed", StdinSource::Closed, &REFUSES),
-            ("not confirmed, `y` on stdin", yes(), &PIPED_YES),
-            ("not confirmed, CI=1 YES=1", StdinSource::Null, &ENVIRONMENT),
+        let variables = environment::confirming(self.mutation).await;
+        let all_set = |value: &str| -> Vec<(String, String)> {
+            variables.iter().map(|name| variable(name, value)).collect()
+        };
+        let ci = vec![variable("CI", "1"), variable("YES", "1")];
+        let none = Vec::new;
+        let ways: [(&str, StdinSource, _, &'static Rule); 7] = [
+            ("not confirmed", StdinSource::Null, none(), &REFUSES),
+            (
+                "not confirmed, stdin closed",
+                StdinSource::Closed,
+                none(),
+                &REFUSES,
+            ),
+            ("not confirmed, `y` on stdin", yes(), none(), &PIPED_YES),
+            (
+                "not confirmed, CI=1 YES=1",
+                StdinSource::Null,
+                ci,
+                &ENVIRONMENT,
+            ),
+            (
+                "not confirmed, variables that could confirm set to 1",
+                StdinSource::Null,
+                all_set("1"),
+                &ENVIRONMENT,
+            ),
+            (
+                "not confirmed, variables that could confirm set to true",
+                StdinSource::Null,
+                all_set("true"),
+                &ENVIRONMENT,
+            ),
             (
                 "not confirmed, on a terminal",
                 StdinSource::Terminal,
+                none(),
                 &PROMPT,
             ),
         ];
         let mut patience = usual;
-        for (what, input, rule) in ways {
+        for (what, input, env, rule) in ways {
             let mut call = self.mutation.unconfirmed(setup.id.as_deref());
             // Commands that read lines keep their input. For the others, stdin is what the probe
             // requires.
             if self.mutation.command.input.is_none() {
                 call.input = input.clone();
             }
-            let env = match rule.id == ENVIRONMENT.id {
-                true => vec![variable("CI", "1"), variable("YES", "1")],
-                false => Vec::new(),
-            };
             let limit = match input {
                 StdinSource::Terminal => patience,
                 _ => usual,

@@ -2,6 +2,7 @@
 //! has no second effect.
 
 mod conflict;
+mod dry_run;
 mod replay;
 
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use crate::session::{LintSession, RunOptions};
 use crate::stream::EventStream;
 use crate::verdicts::Verdicts;
 use conflict::{CONFLICT, RACE};
+use dry_run::DRY_RUN_KEY;
 use replay::{DETAILS, EFFECT, OTHER_KEY, REPLAY, RESULT};
 
 pub const RULES: &[&Rule] = &[
@@ -34,6 +36,7 @@ pub const RULES: &[&Rule] = &[
     &NATURAL,
     &CONFLICT,
     &RACE,
+    &DRY_RUN_KEY,
 ];
 
 const REPLAYED: [&Rule; 7] = [
@@ -211,6 +214,10 @@ impl Probe<'_, '_> {
         self.without_key(verdicts, &call, &other.after, natural)
             .await?;
         self.conflict(verdicts, &call, &known).await?;
+        match natural {
+            true => verdicts.not_applicable(&DRY_RUN_KEY, "the input acts as the key"),
+            false => self.dry_run(verdicts).await?,
+        }
         self.race(verdicts).await
     }
 }
@@ -255,8 +262,8 @@ impl Probe<'_, '_> {
             );
             verdicts.violation(&KEY_DECLARED, message, &keyed.run);
         }
-        let again = match self.has_target() {
-            // Without a key, nothing identifies this run as a retry.
+        // Without a key, only a documented natural key identifies this run as a retry.
+        let again = match self.has_target() && !self.documents_natural_key().await {
             true => None,
             false => Some(
                 self.run_and_observe("the same again", &call, &plain.after)
@@ -265,13 +272,21 @@ impl Probe<'_, '_> {
         };
         let reported_ids =
             |run: &Capture| ids(self.mutation.command, &EventStream::parse(&run.stdout));
-        match again {
-            Some(again)
-                if succeeded(&again.run)
-                    && again.effect == Effect::None
-                    && plain.effect.is_some()
-                    && reported_ids(&again.run) == reported_ids(&plain.run) =>
-            {
+        let is_same = |again: &KeyedRun| {
+            succeeded(&again.run) && reported_ids(&again.run) == reported_ids(&plain.run)
+        };
+        match again.filter(|again| again.effect == Effect::None && plain.effect.is_some()) {
+            Some(again) if !is_same(&again) && self.has_target() => {
+                let proof = "the command has a documented natural key, and the same run again \
+                             changes nothing";
+                for rule in [&KEY, &NATURAL, &EFFECT] {
+                    verdicts.pass(rule, proof);
+                }
+                for rule in [&REPLAY, &RESULT, &DETAILS, &OTHER_KEY, &WITHOUT, &CONFLICT] {
+                    verdicts.not_applicable(rule, "the command takes no key other than its input");
+                }
+            }
+            Some(again) if is_same(&again) => {
                 verdicts.pass(&KEY, "the input acts as the key");
                 self.documented(verdicts, &again.run).await;
                 for rule in [&REPLAY, &RESULT, &EFFECT] {

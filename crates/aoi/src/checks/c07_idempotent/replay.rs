@@ -194,8 +194,18 @@ impl Probe<'_, '_> {
         }
     }
 
-    /// Checks whether `capabilities` or `--help` mentions the natural key.
+    /// Reports whether the natural key is documented.
     pub(super) async fn documented(&self, verdicts: &mut Verdicts<'_>, run: &Arc<Capture>) {
+        let violation = (!self.documents_natural_key().await).then(|| {
+            "the same arguments again change nothing, but neither `capabilities` nor --help \
+             mentions a natural key"
+                .to_owned()
+        });
+        verdicts.decide(&NATURAL, "the natural key is documented", violation, run);
+    }
+
+    /// Whether `capabilities` or `--help` mentions the natural key.
+    pub(super) async fn documents_natural_key(&self) -> bool {
         let command = self.mutation.command;
         let session = self.mutation.session;
         let declared = session.declared.get();
@@ -211,12 +221,7 @@ impl Probe<'_, '_> {
         text.push_str(&String::from_utf8_lossy(&help.stdout));
         let text = text.to_lowercase().replace(['_', '-'], " ");
         let known = ["natural key", "upsert", "already exists", "same name"];
-        let violation = (!known.iter().any(|word| text.contains(word))).then(|| {
-            "the same arguments again change nothing, but neither `capabilities` nor --help \
-             mentions a natural key"
-                .to_owned()
-        });
-        verdicts.decide(&NATURAL, "the natural key is documented", violation, run);
+        known.iter().any(|word| text.contains(word))
     }
 }
 

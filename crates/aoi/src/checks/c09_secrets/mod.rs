@@ -220,7 +220,7 @@ async fn all(
             .as_ref()
             .or(command.unbounded.then_some(&command.ok))
         {
-            let slow = session.fill(slow, &[], session.shared_dirs());
+            let slow = session.fill_shared(command, slow);
             let cancelled = RunOptions {
                 reader: ReadMode::Signal {
                     number: libc::SIGINT,

@@ -3,7 +3,9 @@
 mod pipes;
 mod signal_verdicts;
 mod signals;
+mod silence;
 mod unbounded;
+mod waiting;
 
 use std::sync::Arc;
 
@@ -16,6 +18,7 @@ use crate::rules::Rule;
 use crate::session::{LintSession, RunOptions};
 use pipes::{PIPE_EXIT, PIPE_HANGS, PIPE_MESSAGE, PIPE_TRACE, STDERR};
 use signal_verdicts::{EXIT, HANGS, IGNORED, LAST, OK_TRUE, REASON, SUMMARY, TORN, TRACE, ZERO};
+pub use unbounded::WATCHED;
 use unbounded::{ENDS, SILENT};
 
 pub const RULES: &[&Rule] = &[
@@ -84,8 +87,14 @@ pub async fn check(session: &LintSession) {
 async fn check_command(session: &LintSession, command: &ProbeCommand) {
     let reporter = session.reporter(&command.name);
     if !is_harmless(session, command) {
+        let is_slow = waiting::has_slow_change(session, command);
         for rule in RULES.iter().copied() {
-            reporter.not_applicable(rule, "not tested on commands that change something");
+            if !is_slow || !waiting::is_decided(rule.id) {
+                reporter.not_applicable(rule, "not tested on commands that change something");
+            }
+        }
+        if is_slow {
+            waiting::changes(session, command, reporter).await;
         }
         return;
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::silence::{Outlived, outlived};
 use super::{PipeProbe, TRIES};
 use crate::capture::{Capture, ExitKind};
 use crate::checks::tally::RuleTally;
@@ -14,7 +15,7 @@ use crate::session::{RunOptions, with_options};
 use crate::stack_trace;
 
 /// Maximum time from the close to the exit.
-const MAX_EXIT_DELAY: Duration = Duration::from_secs(2);
+pub(super) const MAX_EXIT_DELAY: Duration = Duration::from_secs(2);
 
 pub(super) static PIPE_TRACE: Rule = Rule {
     id: "AOI-10.pipe-trace",
@@ -33,7 +34,8 @@ pub(super) static PIPE_HANGS: Rule = Rule {
     check: CheckId::Number(10),
     level: Level::Must,
     section: "§7",
-    requirement: "The tool exits within two seconds after its reader has closed stdout",
+    requirement: "The tool exits within two seconds after its reader has closed stdout. An \
+                  unbounded command may take until its next write",
     why: "The output no longer has a reader, so further work wastes resources.",
     hint: "Stop at the first write that fails.",
     topic: Topic::Pipe,
@@ -85,19 +87,18 @@ pub async fn stdout(probe: &PipeProbe<'_>) {
             ))
         });
         traces.record(&run, violation, "no stack trace");
-        let late = is_late(&run);
-        let violation = late.then(|| {
-            at(format!(
-                "{} after its reader closed stdout",
-                describe_exit(&run)
-            ))
-        });
-        hangs.record(
-            &run,
-            violation,
-            "the tool exits after its reader closed stdout",
-        );
-        if late {
+        match outlived(probe, &run).await {
+            Outlived::No => hangs.pass("the tool exits after its reader closed stdout"),
+            Outlived::Yes(late) => {
+                let how = describe_exit(&late);
+                hangs.violation(&late, || {
+                    at(format!("{how} after its reader closed stdout"))
+                });
+                continue;
+            }
+            Outlived::Unknown(why) => hangs.unverify(why),
+        }
+        if run.end == ExitKind::TimedOut {
             continue;
         }
         let violation = (!is_quiet(run.end)).then(|| {
@@ -130,7 +131,7 @@ pub async fn stdout(probe: &PipeProbe<'_>) {
     }
 }
 
-fn is_late(run: &Capture) -> bool {
+pub(super) fn is_late(run: &Capture) -> bool {
     run.end == ExitKind::TimedOut || run.exit_delay.is_some_and(|time| time > MAX_EXIT_DELAY)
 }
 

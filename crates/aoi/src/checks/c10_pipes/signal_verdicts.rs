@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::PipeProbe;
 use super::signals::{is_late, looks_done};
 use crate::capture::{Capture, ExitKind};
 use crate::checks::tally::RuleTally;
 use crate::model::CheckId;
 use crate::rules::{Level, Rule, Topic};
+use crate::session::Reporter;
 use crate::stack_trace;
 use crate::stream::{EventLine, EventStream};
 
@@ -55,7 +55,7 @@ pub(super) static HANGS: Rule = Rule {
 pub(super) static TRACE: Rule = Rule {
     id: "AOI-10.signal-trace",
     check: CheckId::Number(10),
-    level: Level::Must,
+    level: Level::Should,
     section: "§7",
     requirement: "SIGINT and SIGTERM do not print a stack trace",
     why: "A canceled run is not a defect and must not look like one.",
@@ -276,8 +276,7 @@ impl SignalVerdicts {
         self.torn.record(run, violation, "every line is complete");
     }
 
-    pub(super) fn report(self, probe: &PipeProbe) {
-        let reporter = probe.session.reporter(&probe.command.name);
+    pub(super) fn report(self, reporter: Reporter) {
         for (tally, rule) in self.all() {
             tally.report(reporter, rule, |reporter, rule| {
                 reporter.not_applicable(rule, "no interrupted run of the command is relevant");

@@ -10,17 +10,17 @@ use super::signal_verdicts::{
     EXIT, HANGS, IGNORED, LAST, OK_TRUE, REASON, SUMMARY, SignalVerdicts, TORN, TRACE, ZERO,
 };
 use super::unbounded::{ENDS, SILENT, watch};
-use super::{PipeProbe, TRIES};
+use super::{PipeProbe, TRIES, waiting};
 use crate::capture::{Capture, ExitKind};
 use crate::rules::Rule;
 use crate::run::{ReadMode, StdoutTarget, line_feeds};
-use crate::session::RunOptions;
+use crate::session::{Reporter, RunOptions};
 use crate::stdio::small_pipe;
 use crate::stream::EventStream;
 
 const UNBOUNDED: &[&Rule] = &[&SILENT, &ENDS];
 
-const SIGNAL: &[&Rule] = &[
+pub(super) const SIGNAL: &[&Rule] = &[
     &IGNORED, &HANGS, &TRACE, &ZERO, &EXIT, &OK_TRUE, &TORN, &LAST, &SUMMARY, &REASON,
 ];
 
@@ -50,6 +50,10 @@ pub async fn check(probe: &PipeProbe<'_>) {
         }
     }
     let Some(setup) = setup(probe) else {
+        let waiting = waiting::runs(probe).await;
+        if !waiting.is_empty() {
+            return report(reporter, SignalVerdicts::default(), &waiting);
+        }
         for rule in SIGNAL.iter().copied() {
             reporter.not_verified(
                 rule,
@@ -60,7 +64,7 @@ pub async fn check(probe: &PipeProbe<'_>) {
         return;
     };
     let runs = join_all(SIGNALS.map(|signal| run_with_signal(probe, &setup, signal)));
-    let (runs, watched) = tokio::join!(runs, watch(probe));
+    let (runs, watched, waiting) = tokio::join!(runs, watch(probe), waiting::runs(probe));
     let mut verdicts = SignalVerdicts::default();
     for (run, (number, name, _)) in runs.iter().zip(SIGNALS) {
         match run {
@@ -74,13 +78,20 @@ pub async fn check(probe: &PipeProbe<'_>) {
     if let Some(run) = &watched {
         verdicts.check_run(run, libc::SIGINT);
     }
-    verdicts.report(probe);
+    report(reporter, verdicts, &waiting);
+}
+
+fn report(reporter: Reporter, mut verdicts: SignalVerdicts, waiting: &[(Arc<Capture>, i32)]) {
+    for (run, number) in waiting {
+        verdicts.check_run(run, *number);
+    }
+    verdicts.report(reporter);
 }
 
 fn setup(probe: &PipeProbe) -> Option<Setup> {
     let (words, outputs) = match (&probe.command.slow, &probe.run) {
         (Some(slow), _) => {
-            let words = probe.session.fill(slow, &[], probe.session.shared_dirs());
+            let words = probe.session.fill_shared(probe.command, slow);
             (words, vec![StdoutTarget::Pipe; TRIES])
         }
         (None, None) => (probe.words.clone(), vec![StdoutTarget::Pipe; TRIES]),

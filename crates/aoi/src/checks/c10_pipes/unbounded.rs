@@ -13,7 +13,7 @@ use crate::session::RunOptions;
 use crate::stream::{EventLine, EventStream};
 
 /// How long an unbounded stream is watched.
-const WATCHED: Duration = Duration::from_secs(2);
+pub const WATCHED: Duration = Duration::from_secs(2);
 
 pub(super) static SILENT: Rule = Rule {
     id: "AOI-10.unbounded-silent",

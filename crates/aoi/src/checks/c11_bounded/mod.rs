@@ -2,6 +2,7 @@
 //! exactly once.
 
 mod cursors;
+mod help;
 mod streaming;
 
 use std::sync::Arc;
@@ -70,6 +71,10 @@ async fn one(session: &LintSession, command: &ProbeCommand) {
             || command.ok.iter().any(uses_limit)
         {
             let why = "the command has a limit or cursor, but the probe file has no `limit` for it";
+            verdicts.skip(&AT_MOST, why);
+        } else if help::names_limit(session, command).await {
+            let why = "the help of the command names --limit, but neither `capabilities` nor the \
+                       probe file does: add `limit` to the command in the probe file";
             verdicts.skip(&AT_MOST, why);
         }
         return verdicts.report(&[], "");
@@ -165,7 +170,8 @@ impl<'p> Pages<'p> {
             None => declared.then(|| "--cursor".to_owned()),
         };
         Pages {
-            words: observe::unconfirmed(session, command, dirs, None).words,
+            words: observe::unconfirmed(session, command, dirs, session.shared_target(command))
+                .words,
             session,
             command,
             limit,

@@ -1,5 +1,6 @@
 //! Check 12: invalid lines on stdin are handled in the declared mode.
 
+mod broken;
 mod modes;
 mod runner;
 mod verdicts;
@@ -15,6 +16,7 @@ use crate::probe::{InputMode, JsonlInput, ProbeCommand};
 use crate::rules::{Level, Rule, Topic};
 use crate::session::LintSession;
 use crate::verdicts::Verdicts;
+use broken::{BrokenUpstream, UPSTREAM_FAILURE};
 use modes::{DEFAULT, InputModes, MODE, MODE_MANIFEST};
 use runner::{InputCase, InputOutcome, InputRunner};
 use verdicts::{
@@ -428,6 +430,13 @@ impl InputCheck<'_> {
                 }
                 Err(blocked) => blocked.report(verdicts, &[*rule]),
             }
+        }
+        if is_mutating(self.session, self.command) {
+            let broken = BrokenUpstream {
+                cut: framed(None).split_last().map(|(_, rest)| rest.to_vec()),
+                failed: framed(Some(UPSTREAM_FAILURE.to_owned())),
+            };
+            self.broken_upstream(broken, verdicts).await;
         }
     }
 }

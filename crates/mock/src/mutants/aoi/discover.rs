@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::tools::*;
 
-const SCHEMA: &[&str] = &["schema", "--output", "json"];
-const CAPABILITIES: &[&str] = &["capabilities", "--output", "json"];
+pub(super) const SCHEMA: &[&str] = &["schema", "--output", "json"];
+pub(super) const CAPABILITIES: &[&str] = &["capabilities", "--output", "json"];
 
 pub fn mutants() -> Vec<AoiMutant> {
     vec![
@@ -356,7 +356,7 @@ fn elsewhere(port: u16) -> SocketAddr {
 
 /// Whether there is a route. A timeout counts as a route, because only a machine without a network
 /// fails immediately.
-fn has_route() -> bool {
+pub(super) fn has_route() -> bool {
     match TcpStream::connect_timeout(&elsewhere(443), Duration::from_millis(200)) {
         Ok(_) => true,
         Err(error) => matches!(

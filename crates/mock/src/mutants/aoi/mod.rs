@@ -14,6 +14,7 @@ mod pipes;
 mod safe;
 mod schema;
 mod secrets;
+mod subtle;
 mod summary;
 mod tools;
 mod typed;
@@ -110,6 +111,7 @@ static ALL: LazyLock<Vec<AoiMutant>> = LazyLock::new(|| {
         input::mutants(),
         versions::mutants(),
         advisory::mutants(),
+        subtle::mutants(),
     ];
     groups.into_iter().flatten().collect()
 });
