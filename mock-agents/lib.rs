@@ -78,6 +78,7 @@ static SCENARIOS: &[Embedded] = embedded![
     "ignore-sigterm",
     "invalid-utf8",
     "killed",
+    "model",
     "modes",
     "never-starts",
     "permission",

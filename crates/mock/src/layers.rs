@@ -113,6 +113,15 @@ impl MessageLayers {
         Some(message)
     }
 
+    /// Passes a request to the model through the layers.
+    pub fn edit_model_request(&mut self, body: &mut Value) {
+        for layer in &mut self.layers {
+            if let Some(tamper) = &layer.tamper.model {
+                tamper(&mut layer.context, body);
+            }
+        }
+    }
+
     /// Handles the end of stdin.
     pub fn end_of_input(&mut self) {
         self.release();

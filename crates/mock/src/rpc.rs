@@ -171,6 +171,11 @@ impl RpcPeer {
         }
     }
 
+    /// Changes a request to the model as the mutant or variant requires.
+    pub fn edit_model_request(&self, body: &mut Value) {
+        self.wire.lock().edit_model_request(body);
+    }
+
     /// Writes raw bytes, for faults on the wire.
     pub fn raw(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) {
         let mut wire = self.wire.lock();

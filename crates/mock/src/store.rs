@@ -48,6 +48,8 @@ pub struct StoredSession {
     #[serde(default)]
     pub title: Option<String>,
     #[serde(default)]
+    pub mode: Option<String>,
+    #[serde(default)]
     pub updated_at: String,
     #[serde(default)]
     pub turns: u64,
@@ -65,6 +67,7 @@ struct SessionLine<'s> {
     cwd: &'s str,
     directories: &'s [String],
     title: Option<&'s str>,
+    mode: Option<&'s str>,
     updated_at: &'s str,
     turns: u64,
     prompts: &'s [String],
@@ -193,6 +196,7 @@ fn session_line<'s>(
         cwd: &saved.cwd,
         directories: &saved.directories,
         title: saved.title.as_deref(),
+        mode: saved.mode.as_deref(),
         updated_at: &saved.updated_at,
         turns: saved.turns,
         prompts,

@@ -55,6 +55,10 @@ pub trait TurnOutput {
     fn terminal(&mut self, terminal: &TerminalCommand) -> Result<Result<String, String>, TurnEnd>;
     fn elicitation(&mut self, question: &Elicitation) -> Result<UserAnswer, TurnEnd>;
     fn pause(&mut self, time: Duration) -> TurnResult;
+    /// Asks a model, if this protocol's mock can do that.
+    fn model(&mut self) -> TurnResult {
+        self.text("This mock agent does not ask models.")
+    }
     fn mode(&mut self, mode: &str) -> TurnResult;
     fn title(&mut self, title: &str) -> TurnResult;
     fn usage(&mut self, usage: &Usage) -> TurnResult;
@@ -228,6 +232,7 @@ impl<S: TurnOutput> TurnRunner<'_, S> {
                 message: self.fill_placeholders(message),
             }),
             ScenarioStep::Stop(reason) => Err(TurnEnd::Stop(reason.clone())),
+            ScenarioStep::Model => self.output.model(),
             ScenarioStep::Mode(mode) => {
                 let mode = self.fill_placeholders(mode);
                 self.output.mode(&mode)

@@ -91,9 +91,9 @@ impl ModelOutput<'_> {
 
     fn request(&mut self, request: &LoggedRequest) -> io::Result<()> {
         match self {
-            ModelOutput::Plain(out) => write_line(out, &json!({ "asked": line(request) })),
+            ModelOutput::Plain(out) => write_line(out, &json!({ "asked": request.to_json() })),
             ModelOutput::Machine(emitter) => {
-                emitter.event(EventType::Asked, &object(line(request)))
+                emitter.event(EventType::Asked, &object(request.to_json()))
             }
         }
     }
@@ -140,20 +140,4 @@ async fn serve(script: Script, model: &Model, mut output: ModelOutput<'_>) -> Ou
 fn write_line(out: &mut dyn Write, line: &Value) -> io::Result<()> {
     writeln!(out, "{line}")?;
     out.flush()
-}
-
-fn line(request: &LoggedRequest) -> Value {
-    let messages = request.messages.iter();
-    let messages =
-        messages.map(|message| json!({"role": message.role.as_str(), "text": message.text}));
-    json!({
-        "dialect": request.dialect.as_str(),
-        "model": request.model,
-        "messages": messages.collect::<Vec<Value>>(),
-        "tools": &*request.tools,
-        "streamed": request.streamed,
-        "status": request.status,
-        "dropped": request.dropped,
-        "finished": request.finished,
-    })
 }

@@ -1,6 +1,6 @@
 //! Responses without streaming, and how requests of each dialect are parsed.
 
-use agentproto_mock::llm::{ChatMessage, ChatRole, Dialect};
+use agentproto_mock::llm::{ChatMessage, ChatRole, Dialect, Media};
 use serde_json::{Value, json};
 
 use crate::llm::client::{certify, get, post, serving};
@@ -469,5 +469,40 @@ async fn usage_and_stop_reason_follow_the_script() {
         let (.., stop) = told(dialect, &answer);
         let ends = ["max_tokens", "incomplete", "length", "MAX_TOKENS"];
         assert!(ends.contains(&stop.as_str()), "{dialect:?}: {stop}");
+    }
+}
+
+#[tokio::test]
+async fn content_other_than_text_is_logged() {
+    let server = certify().await;
+    let gemini = "/v1beta/models/m:generateContent";
+    let user = |content: Value| json!([{"role": "user", "content": content}]);
+    let asked = [
+        (
+            "/v1/messages",
+            json!({"messages": user(json!([{"type": "text", "text": "a"}, {"type": "image", "source": {}}]))}),
+            vec![Media::Image],
+        ),
+        (
+            "/v1/responses",
+            json!({"input": user(json!([{"type": "input_image"}, {"type": "input_file"}]))}),
+            vec![Media::Image, Media::File],
+        ),
+        (
+            CHAT,
+            json!({"messages": user(json!([{"type": "input_audio"}, {"type": "image_url"}]))}),
+            vec![Media::Audio, Media::Image],
+        ),
+        (
+            gemini,
+            json!({"contents": [{"parts": [{"inlineData": {"mimeType": "audio/wav"}}, {"text": "a"}]}]}),
+            vec![Media::Audio],
+        ),
+        (CHAT, json!({"messages": user(json!("a"))}), vec![]),
+    ];
+    for (path, body, media) in asked {
+        post(&server, path, &body).await;
+        let all = server.log().all();
+        assert_eq!(*all.last().expect("asked").media, *media, "{path}");
     }
 }

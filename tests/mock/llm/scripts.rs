@@ -60,6 +60,7 @@ fn parser_and_schema_accept_the_same_scripts() {
         "rules: [{reply: [{call: {tool: a, args: 'free'}}]}]\n",
         "rules: [{reply: [{usage: {input: 1}}, {stop: refusal}, {error: 429}]}]\n",
         "rules: [{reply: [{error: {status: 529, message: m}}, {delay_ms: 0}, {hang: true}]}]\n",
+        "rules: [{reply: [{cut: true}]}, {reply: [{garbage: '{{'}]}]\n",
     ] {
         let text = format!("{HEAD}{rest}");
         assert!(parse(&text).is_ok(), "{rest}: {:?}", parse(&text).err());
@@ -96,6 +97,8 @@ fn parser_and_schema_refuse_the_same_scripts() {
         "rules: [{reply: [{error: {message: m}}]}]\n",
         "rules: [{reply: [{delay_ms: -1}]}]\n",
         "rules: [{reply: [{hang: false}]}]\n",
+        "rules: [{reply: [{cut: 1}]}]\n",
+        "rules: [{reply: [{garbage: [a]}]}]\n",
         "rules: [{reply: [{txt: a}]}]\n",
     ] {
         let text = format!("{HEAD}{rest}");

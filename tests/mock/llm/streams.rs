@@ -242,6 +242,29 @@ async fn chunks_are_sent_one_by_one() {
     assert!(!server.log().all()[0].finished);
 }
 
+/// A reply that breaks off has no end, but the server has done what the script requires.
+#[tokio::test]
+async fn replies_break_off() {
+    let rules = "- {when: {contains: cut}, reply: [{cut: true}]}\n\
+                 - {when: {contains: garbage}, reply: [{garbage: 'no events'}]}\n";
+    let server = serving(rules).await;
+    for prompt in ["cut", "garbage"] {
+        for stream in [true, false] {
+            for (dialect, path, body) in asking(prompt, &[], stream) {
+                let text = raw(&server, &request("POST", &path, &body.to_string())).await;
+                let all = server.log().all();
+                let asked = all.last().expect("asked");
+                assert_eq!((asked.rule.as_str(), asked.finished), (prompt, true));
+                let broken = prompt == "garbage";
+                assert_eq!(text.contains("no events"), broken, "{dialect:?}: {text}");
+                for end in ["[DONE]", "message_stop", "response.completed", "STOP"] {
+                    assert!(!text.contains(end), "{dialect:?}: {text}");
+                }
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn connections_are_reused_and_http_1_0_gets_no_chunks() {
     let server = certify().await;

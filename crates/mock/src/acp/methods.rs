@@ -178,8 +178,9 @@ impl AcpServer {
         saved: StoredSession,
         configs: &[ServerConfig],
     ) -> Map<String, Value> {
+        let modes = self.scenario.modes.as_ref();
         let session = Session {
-            mode: self.scenario.modes.as_ref().map(|m| m.current.clone()),
+            mode: saved.mode.clone().or(modes.map(|m| m.current.clone())),
             config: defaults(&self.scenario),
             active: None,
             servers: servers::connect(configs),
@@ -295,13 +296,20 @@ impl AcpServer {
         }
     }
 
+    /// Sets the mode of a session, also for a later `session/load`.
+    fn store_mode(&self, session: &mut Session, mode: &str) {
+        session.mode = Some(mode.to_owned());
+        session.saved.mode = session.mode.clone();
+        self.store.save(&session.saved);
+    }
+
     fn set_mode(&self, params: &Value) -> RpcResult {
         let mode = text(params, "modeId")?;
         let mut state = self.state();
         let client = state.client.unwrap_or_default();
         let session = session(&mut state, params)?;
         self.checked_mode(mode)?;
-        session.mode = Some(mode.to_owned());
+        self.store_mode(session, mode);
         self.send_options(session, client);
         Ok(json!({}))
     }
@@ -328,7 +336,7 @@ impl AcpServer {
         if self.checked_mode(mode).is_ok()
             && let Some(session) = state.sessions.get_mut(id)
         {
-            session.mode = Some(mode.to_owned());
+            self.store_mode(session, mode);
             self.send_mode(session);
             self.send_options(session, client);
         }
@@ -351,7 +359,7 @@ impl AcpServer {
         if option == MODE_OPTION && self.scenario.modes.is_some() {
             let mode = text(params, "value")?;
             self.checked_mode(mode)?;
-            session.mode = Some(mode.to_owned());
+            self.store_mode(session, mode);
             self.send_mode(session);
         } else {
             let mut options = self.scenario.config_options.iter();

@@ -5,6 +5,7 @@
 
 pub(super) mod content;
 mod methods;
+mod model_client;
 mod output;
 mod servers;
 mod shapes;
@@ -69,7 +70,7 @@ struct Session {
     config: HashMap<String, Value>,
     active: Option<RunningTurn>,
     /// MCP servers of the session. They stay open as long as the session.
-    servers: Vec<servers::RunningServer>,
+    servers: Vec<Arc<servers::RunningServer>>,
 }
 
 /// The running turn of a session.
@@ -175,6 +176,7 @@ impl AcpServer {
             sender: mailbox.sender(),
             hanging: false,
         });
+        let servers = session.servers.clone();
         let saved = &mut session.saved;
         saved.turns += 1;
         saved.updated_at = now();
@@ -195,7 +197,7 @@ impl AcpServer {
         }
         saved.prompts.push(prompt.text.clone());
         saved.history.extend(prompt.history);
-        let output = AcpOutput::new(Arc::clone(self), client, mailbox, saved, request);
+        let output = AcpOutput::new(Arc::clone(self), client, mailbox, saved, servers, request);
         drop(state);
         let server = Arc::clone(self);
         std::thread::spawn(move || server.turn(output, &prompt.text, words));

@@ -1,6 +1,9 @@
 //! Sends a prompt turn as ACP messages.
 
+mod model;
 mod questions;
+mod terminals;
+mod tools;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,6 +11,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::servers::RunningServer;
 use super::{AcpServer, ClientCapabilities, shapes};
 use crate::faults;
 use crate::mailbox::{CallResult, Mailbox};
@@ -34,6 +38,8 @@ pub struct AcpOutput {
     pages: Vec<String>,
     /// What a step has reported about tokens.
     pub usage: Option<Usage>,
+    /// MCP servers of the session.
+    servers: Vec<Arc<RunningServer>>,
 }
 
 /// Maximum number of updates per turn that a later `session/load` can replay.
@@ -45,6 +51,7 @@ impl AcpOutput {
         client: ClientCapabilities,
         mailbox: Mailbox,
         saved: &StoredSession,
+        servers: Vec<Arc<RunningServer>>,
         request: &Value,
     ) -> AcpOutput {
         AcpOutput {
@@ -60,6 +67,7 @@ impl AcpOutput {
             history: Vec::new(),
             pages: Vec::new(),
             usage: None,
+            servers,
         }
     }
 
@@ -117,40 +125,6 @@ impl AcpOutput {
     fn announce(&mut self, call: Value) -> TurnResult {
         self.message = None;
         self.update(call)
-    }
-
-    /// Reports a terminal in its tool call, waits for the command, and returns its output.
-    fn watch_terminal(
-        &mut self,
-        call: &str,
-        terminal: &str,
-        kill: bool,
-    ) -> Result<Result<String, String>, TurnEnd> {
-        self.update(json!({
-            "sessionUpdate": "tool_call_update",
-            "toolCallId": call,
-            "content": [{ "type": "terminal", "terminalId": terminal }],
-        }))?;
-        let named = json!({ "sessionId": self.session, "terminalId": terminal });
-        if kill {
-            let _ = self.call("terminal/kill", named.clone())?;
-        }
-        let exit = match self.call("terminal/wait_for_exit", named.clone())? {
-            Ok(exit) => exit,
-            Err(error) => return Ok(Err(reason(&error))),
-        };
-        let output = match self.call("terminal/output", named)? {
-            Ok(output) => output,
-            Err(error) => return Ok(Err(reason(&error))),
-        };
-        let text = output.get("output").and_then(Value::as_str);
-        let text = text.unwrap_or_default().to_owned();
-        let code = exit.get("exitCode").and_then(Value::as_u64);
-        Ok(match code {
-            Some(0) => Ok(text),
-            Some(code) => Err(format!("{text}(exit code {code})")),
-            None => Err(format!("{text}(ended by a signal)")),
-        })
     }
 }
 
@@ -346,63 +320,7 @@ impl TurnOutput for AcpOutput {
             "status": "in_progress",
             "rawInput": { "command": terminal.command, "args": terminal.args },
         }))?;
-        let env: Vec<Value> = terminal
-            .env
-            .iter()
-            .map(|(name, value)| json!({ "name": name, "value": value }))
-            .collect();
-        let mut params = json!({
-            "sessionId": self.session,
-            "command": terminal.command,
-            "args": terminal.args,
-            "env": env,
-            "cwd": self.cwd,
-        });
-        if let (Some(limit), Some(map)) = (terminal.output_byte_limit, params.as_object_mut()) {
-            map.insert("outputByteLimit".to_owned(), limit.into());
-        }
-        let peer = &self.server.peer;
-        let (created, end) = self.mailbox.call_through(peer, "terminal/create", params)?;
-        let created = match created {
-            Ok(created) => created,
-            Err(error) => {
-                let reason = reason(&error);
-                self.finish_call(&call, "failed", &reason)?;
-                return Ok(Err(reason));
-            }
-        };
-        let Some(id) = created.get("terminalId").and_then(Value::as_str) else {
-            let reason = "the client named no terminal".to_owned();
-            self.finish_call(&call, "failed", &reason)?;
-            return Ok(Err(reason));
-        };
-        let outcome = match end {
-            Some(end) => Err(end),
-            None => self.watch_terminal(&call, id, terminal.kill),
-        };
-        let named = json!({ "sessionId": self.session, "terminalId": id });
-        match outcome {
-            // Release the terminal however the turn ends.
-            Err(end) => {
-                let release = "terminal/release";
-                self.server.peer.request(release, named, None);
-                Err(end)
-            }
-            Ok(outcome) => {
-                let _ = self.call("terminal/release", named)?;
-                let (status, text) = match &outcome {
-                    Ok(_) => ("completed", "done"),
-                    Err(reason) => ("failed", reason.as_str()),
-                };
-                self.update(json!({
-                    "sessionUpdate": "tool_call_update",
-                    "toolCallId": call,
-                    "status": status,
-                    "rawOutput": text,
-                }))?;
-                Ok(outcome)
-            }
-        }
+        self.run_in_terminal(&call, terminal)
     }
 
     fn elicitation(&mut self, question: &Elicitation) -> Result<UserAnswer, TurnEnd> {
@@ -414,6 +332,10 @@ impl TurnOutput for AcpOutput {
 
     fn pause(&mut self, time: Duration) -> TurnResult {
         self.mailbox.pause(time)
+    }
+
+    fn model(&mut self) -> TurnResult {
+        self.model_turn()
     }
 
     fn mode(&mut self, mode: &str) -> TurnResult {

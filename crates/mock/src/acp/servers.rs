@@ -1,5 +1,5 @@
 //! MCP servers that the client gives to the agent. The mock starts or calls each one, sends
-//! `initialize`, and keeps it open.
+//! `initialize`, and keeps it open. A turn that asks a model also offers their tools.
 //!
 //! They are children of the agent and run in its sandbox, as with any real agent. This module does
 //! not use the runner's code to start programs, because the mock is used to test that code.
@@ -11,7 +11,12 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write, pipe};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::rpc::RpcError;
@@ -29,9 +34,103 @@ pub struct ServerProgram {
     env: Vec<CString>,
 }
 
+/// How long to wait for a response of a server.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// Id of the request `initialize`.
+const INITIALIZE_ID: u64 = 1;
+
 /// Running MCP server. Dropping it closes the server's stdin, which ends the server.
 pub struct RunningServer {
-    _input: File,
+    name: String,
+    link: ServerLink,
+    last_id: AtomicU64,
+    tools: OnceLock<Vec<Value>>,
+}
+
+enum ServerLink {
+    Program {
+        input: Mutex<File>,
+        answers: Mutex<Receiver<Value>>,
+    },
+    Address(Box<http::ServerAddress>),
+}
+
+impl RunningServer {
+    fn new(name: &str, link: ServerLink) -> Arc<RunningServer> {
+        Arc::new(RunningServer {
+            name: name.to_owned(),
+            link,
+            last_id: AtomicU64::new(INITIALIZE_ID),
+            tools: OnceLock::new(),
+        })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The tools of the server. A server that fails has none.
+    pub fn tools(&self) -> &[Value] {
+        self.tools.get_or_init(|| {
+            if let ServerLink::Program { answers, .. } = &self.link
+                && receive(&answers.lock(), INITIALIZE_ID).is_err()
+            {
+                return Vec::new();
+            }
+            let listed = self.request("tools/list", json!({}));
+            let tools = listed.ok().and_then(|result| {
+                let tools = result.get("tools")?.as_array()?;
+                Some(tools.clone())
+            });
+            tools.unwrap_or_default()
+        })
+    }
+
+    /// Calls a tool, and returns the text of its result or the reason for a failure.
+    pub fn call(&self, tool: &str, arguments: &Value) -> Result<String, String> {
+        let params = json!({ "name": tool, "arguments": arguments });
+        let result = self.request("tools/call", params)?;
+        let content = result.get("content").and_then(Value::as_array);
+        let texts = content.into_iter().flatten().filter_map(|block| {
+            let text = block.get("text")?.as_str()?;
+            Some(text.to_owned())
+        });
+        let text = texts.collect::<Vec<String>>().join("\n");
+        match result.get("isError") {
+            Some(Value::Bool(true)) => Err(text),
+            _ => Ok(text),
+        }
+    }
+
+    fn request(&self, method: &str, params: Value) -> Result<Value, String> {
+        let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
+        let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        let mut answer = match &self.link {
+            ServerLink::Program { input, answers } => {
+                let written = writeln!(input.lock(), "{message}");
+                written.map_err(|error| error.to_string())?;
+                receive(&answers.lock(), id)?
+            }
+            ServerLink::Address(address) => http::exchange(address, &message)?,
+        };
+        match answer.get_mut("result") {
+            Some(result) => Ok(result.take()),
+            None => Err(format!("the MCP server failed: {answer}")),
+        }
+    }
+}
+
+/// Waits for the response with this id.
+fn receive(answers: &Receiver<Value>, id: u64) -> Result<Value, String> {
+    let until = Instant::now() + TIMEOUT;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let answer = answers.recv_timeout(left);
+        let answer = answer.map_err(|error| format!("the MCP server did not answer: {error}"))?;
+        if answer.get("id").and_then(Value::as_u64) == Some(id) {
+            return Ok(answer);
+        }
+    }
 }
 
 /// Parses `mcpServers`. Every agent supports stdio; HTTP is optional.
@@ -90,12 +189,14 @@ fn program(server: &Value) -> Result<ServerProgram, RpcError> {
 }
 
 /// Connects to every server. A server that cannot be started is reported on stderr and skipped.
-pub fn connect(config: &[ServerConfig]) -> Vec<RunningServer> {
+pub fn connect(config: &[ServerConfig]) -> Vec<Arc<RunningServer>> {
     let mut started = Vec::new();
     for server in config {
         match server {
             ServerConfig::ServerAddress(address) => {
-                http::send_initialize(address, &initialize_request())
+                http::send_initialize(address, &initialize_request());
+                let link = ServerLink::Address(Box::new(address.clone()));
+                started.push(RunningServer::new(address.name(), link));
             }
             ServerConfig::ServerProgram(program) => match start(program) {
                 Ok(link) => started.push(link),
@@ -109,7 +210,7 @@ pub fn connect(config: &[ServerConfig]) -> Vec<RunningServer> {
 fn initialize_request() -> Value {
     json!({
         "jsonrpc": "2.0",
-        "id": 1,
+        "id": INITIALIZE_ID,
         "method": "initialize",
         "params": {
             "protocolVersion": "2025-11-25",
@@ -119,13 +220,15 @@ fn initialize_request() -> Value {
     })
 }
 
-fn start(config: &ServerProgram) -> io::Result<RunningServer> {
+fn start(config: &ServerProgram) -> io::Result<Arc<RunningServer>> {
     let (their_input, our_output) = pipe()?;
     let (our_input, their_output) = pipe()?;
     let child = spawn(config, &their_input.into(), &their_output.into())?;
     let mut output = File::from(OwnedFd::from(our_output));
-    let link = RunningServer {
-        _input: output.try_clone()?,
+    let (sender, answers) = channel();
+    let link = ServerLink::Program {
+        input: Mutex::new(output.try_clone()?),
+        answers: Mutex::new(answers),
     };
     std::thread::spawn(move || {
         let mut lines = BufReader::new(our_input);
@@ -138,15 +241,29 @@ fn start(config: &ServerProgram) -> io::Result<RunningServer> {
         // Close this copy of the server's stdin. The session keeps the other one.
         drop(output);
         if greeted.is_ok() {
-            let _ = io::copy(&mut lines, &mut io::sink());
+            let _ = sender.send(serde_json::from_slice(&line).unwrap_or_default());
+            forward(&mut lines, |answer| {
+                // Ignore errors: the server must be able to write even if no turn reads its messages.
+                let _ = sender.send(answer);
+            });
         }
+        drop(sender);
         let mut status = 0;
         // SAFETY: waits for our own child, and no other thread waits for it.
         unsafe {
             libc::waitpid(child, &mut status, 0);
         }
     });
-    Ok(link)
+    Ok(RunningServer::new(&config.name, link))
+}
+
+/// Parses the messages of a server until it ends.
+fn forward(lines: &mut impl BufRead, mut on_message: impl FnMut(Value)) {
+    let mut line = Vec::new();
+    while let Ok(1..) = lines.read_until(b'\n', &mut line) {
+        on_message(serde_json::from_slice(&line).unwrap_or_default());
+        line.clear();
+    }
 }
 
 fn spawn(config: &ServerProgram, input: &OwnedFd, output: &OwnedFd) -> io::Result<libc::pid_t> {

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use parking_lot::{Mutex, MutexGuard};
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::request::{ChatMessage, Dialect, ModelRequest};
+use super::request::{ChatMessage, Dialect, Media, ModelRequest};
 
 /// Maximum number of message bytes in the log. Each request contains the whole conversation, so the
 /// messages of the oldest requests are dropped above this limit.
@@ -25,6 +26,10 @@ pub struct LoggedRequest {
     pub messages: Arc<[ChatMessage]>,
     /// Names of the tools that the request offers.
     pub tools: Arc<[String]>,
+    /// Content other than text, such as images.
+    pub media: Arc<[Media]>,
+    /// The text that the rule of the response looks for with `contains`. Empty for other rules.
+    pub rule: String,
     /// Whether the response is streamed.
     pub streamed: bool,
     /// HTTP status of the response, 0 until there is one.
@@ -41,6 +46,26 @@ impl LoggedRequest {
         let user = |message: &&ChatMessage| message.role == super::request::ChatRole::User;
         let last = self.messages.iter().rfind(user);
         last.map_or("", |message| message.text.as_str())
+    }
+
+    /// The request as JSON.
+    pub fn to_json(&self) -> Value {
+        let messages = self.messages.iter();
+        let messages =
+            messages.map(|message| json!({"role": message.role.as_str(), "text": message.text}));
+        let media = self.media.iter().map(|media| media.as_str());
+        json!({
+            "dialect": self.dialect.as_str(),
+            "model": self.model,
+            "messages": messages.collect::<Vec<Value>>(),
+            "tools": &*self.tools,
+            "media": media.collect::<Vec<_>>(),
+            "rule": self.rule,
+            "streamed": self.streamed,
+            "status": self.status,
+            "dropped": self.dropped,
+            "finished": self.finished,
+        })
     }
 }
 
@@ -74,6 +99,15 @@ impl RequestLog {
     /// All requests so far, oldest first.
     pub fn all(&self) -> Vec<LoggedRequest> {
         self.data().entries.clone()
+    }
+
+    /// The requests with a message that contains this text, as JSON, oldest first.
+    pub fn containing(&self, text: &str) -> Value {
+        let all = self.all().into_iter().filter(|request| {
+            let mut messages = request.messages.iter();
+            messages.any(|message| message.text.contains(text))
+        });
+        all.map(|request| request.to_json()).collect()
     }
 
     /// Number of requests so far.
@@ -112,6 +146,8 @@ impl RequestLog {
             model: request.model.clone(),
             messages: request.messages.clone().into(),
             tools: tools.collect(),
+            media: request.media.as_slice().into(),
+            rule: String::new(),
             streamed: request.stream,
             status: 0,
             dropped: false,

@@ -24,7 +24,7 @@ use tokio::task::{JoinHandle, JoinSet};
 pub use log::{LoggedRequest, RequestLog};
 pub use plan::NO_TOOL;
 pub use read::{FORMAT, parse};
-pub use request::{ChatMessage, ChatRole, Dialect};
+pub use request::{ChatMessage, ChatRole, Dialect, Media};
 pub use script::Script;
 
 use serve::ModelHandler;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::request::ModelRequest;
-use super::script::{Candidate, Chunks, ModelError, ReplyStep, ScriptRule, StopReason};
+use super::script::{Breakage, Candidate, Chunks, ModelError, ReplyStep, ScriptRule, StopReason};
 use crate::scenario::{Placeholders, fill_placeholders};
 
 /// Text of the reply if the request does not offer the tool of the script.
@@ -31,7 +31,8 @@ pub enum ReplyPart {
         args: Value,
     },
     Pause(Duration),
-    Hang,
+    /// How the reply breaks off.
+    Break(Breakage),
     /// Error that ends the reply.
     Error(ModelError),
 }
@@ -67,7 +68,7 @@ impl ReplyPlan {
                     .parts
                     .push(ReplyPart::Pause(Duration::from_millis(*ms))),
                 ReplyStep::Error(error) => plan.parts.push(ReplyPart::Error(error.clone())),
-                ReplyStep::Hang => plan.parts.push(ReplyPart::Hang),
+                ReplyStep::Break(how) => plan.parts.push(ReplyPart::Break(how.clone())),
             }
         }
         // A client that requested JSON cannot read text.
@@ -75,7 +76,7 @@ impl ReplyPlan {
             && !plan
                 .parts
                 .iter()
-                .any(|part| matches!(part, ReplyPart::Error(_) | ReplyPart::Hang))
+                .any(|part| matches!(part, ReplyPart::Error(_) | ReplyPart::Break(_)))
         {
             let sample = sample(schema, MAX_SAMPLE_DEPTH).to_string();
             plan.parts = vec![text_part(sample)];
@@ -119,8 +120,8 @@ impl ReplyPlan {
                     chunks.iter().map(|chunk| chunk.wait).sum()
                 }
                 ReplyPart::Pause(pause) => *pause,
-                ReplyPart::Hang => return None,
-                ReplyPart::Error(_) => return Some(total),
+                ReplyPart::Break(Breakage::Hang) => return None,
+                ReplyPart::Error(_) | ReplyPart::Break(_) => return Some(total),
                 ReplyPart::Call { .. } => Duration::ZERO,
             });
         }
@@ -135,7 +136,7 @@ impl ReplyPart {
                 chunks.iter().map(|chunk| chunk.text.len()).sum()
             }
             ReplyPart::Call { name, args, .. } => name.len() + args.to_string().len(),
-            ReplyPart::Pause(_) | ReplyPart::Hang | ReplyPart::Error(_) => 0,
+            ReplyPart::Pause(_) | ReplyPart::Break(_) | ReplyPart::Error(_) => 0,
         }
     }
 }

@@ -4,8 +4,8 @@ use regress::Regex;
 use serde_json::Value as Json;
 
 use super::script::{
-    Candidate, Chunks, ModelError, Name, ReplyStep, RuleCondition, Script, ScriptRule, StopReason,
-    TextCondition,
+    Breakage, Candidate, Chunks, ModelError, Name, ReplyStep, RuleCondition, Script, ScriptRule,
+    StopReason, TextCondition,
 };
 use agentproto_manifest::fields::{self, FieldError, FieldReader};
 use agentproto_manifest::{Node, Span, Value};
@@ -14,8 +14,8 @@ use agentproto_text::{closest_of, one_of};
 /// First value of a script file, which distinguishes it from other YAML files.
 pub const FORMAT: &str = "agentproto.model-script/v1";
 
-const STEPS: [&str; 8] = [
-    "text", "thought", "call", "usage", "stop", "error", "delay_ms", "hang",
+const STEPS: [&str; 10] = [
+    "text", "thought", "call", "usage", "stop", "error", "delay_ms", "hang", "cut", "garbage",
 ];
 /// Maximum number of chunks, so that a typo in a script does not fill the memory.
 const MAX_CHUNKS: usize = 100_000;
@@ -142,11 +142,11 @@ fn step(node: &Node, reader: &mut FieldReader) -> Option<ReplyStep> {
         "stop" => ReplyStep::Stop(stop(node, reader)),
         "error" => ReplyStep::Error(error(value, reader)),
         "delay_ms" => ReplyStep::DelayMs(reader.number_in(value, name, 0, MAX_PAUSE_MS)?),
-        "hang" => {
-            if !value.is_true() {
-                reader.error(value.span, "`hang` must be true");
-            }
-            ReplyStep::Hang
+        "hang" => ReplyStep::Break(switch(value, name, Breakage::Hang, reader)),
+        "cut" => ReplyStep::Break(switch(value, name, Breakage::Cut, reader)),
+        "garbage" => {
+            let text = reader.string(node, name).unwrap_or_default();
+            ReplyStep::Break(Breakage::Garbage(text))
         }
         _ => {
             let hint = match closest_of(name, STEPS) {
@@ -157,6 +157,14 @@ fn step(node: &Node, reader: &mut FieldReader) -> Option<ReplyStep> {
             return None;
         }
     })
+}
+
+/// Reads a step without an argument, which is written as `name: true`.
+fn switch(value: &Node, name: &str, how: Breakage, reader: &mut FieldReader) -> Breakage {
+    if !value.is_true() {
+        reader.error(value.span, format!("`{name}` must be true"));
+    }
+    how
 }
 
 fn chunks(value: &Node, name: &str, reader: &mut FieldReader) -> Chunks {

@@ -87,6 +87,50 @@ impl ToolDefinition {
     }
 }
 
+/// Kind of content other than text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum Media {
+    /// An image.
+    Image,
+    /// A sound.
+    Audio,
+    /// Any other file.
+    File,
+}
+
+impl Media {
+    /// Name in snake case.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+
+    /// The kind of a MIME type.
+    fn of_mime(mime: &str) -> Media {
+        match mime.split('/').next() {
+            Some("image") => Media::Image,
+            Some("audio") => Media::Audio,
+            _ => Media::File,
+        }
+    }
+
+    /// The kind of a block of content, in the format of any vendor.
+    fn of_block(block: &Value) -> Option<Media> {
+        if let Some(data) = block.get("inlineData").or_else(|| block.get("inline_data")) {
+            let mime = data.get("mimeType").or_else(|| data.get("mime_type"));
+            return Some(Media::of_mime(
+                mime.and_then(Value::as_str).unwrap_or_default(),
+            ));
+        }
+        match block.get("type").and_then(Value::as_str)? {
+            "image" | "image_url" | "input_image" => Some(Media::Image),
+            "audio" | "input_audio" => Some(Media::Audio),
+            "document" | "file" | "input_file" => Some(Media::File),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Debug)]
 pub struct ModelRequest {
     pub dialect: Dialect,
@@ -94,6 +138,8 @@ pub struct ModelRequest {
     pub stream: bool,
     pub messages: Vec<ChatMessage>,
     pub tools: Vec<ToolDefinition>,
+    /// Content other than text, in the order of the conversation.
+    pub media: Vec<Media>,
     /// Schema of the response, if the client requests JSON instead of text.
     pub json: Option<Value>,
     /// Whether to report usage in a stream. Chat Completions does so only on request.
@@ -108,6 +154,7 @@ impl ModelRequest {
             stream: body.get("stream").and_then(Value::as_bool).unwrap_or(false),
             messages: Vec::new(),
             tools: Vec::new(),
+            media: media(body),
             json: None,
             stream_usage: body.pointer("/stream_options/include_usage") == Some(&Value::Bool(true)),
         };
@@ -371,6 +418,16 @@ fn is_wrapping(message: &ChatMessage) -> bool {
         && name.is_some_and(|name| {
             !name.is_empty() && !USER_ELEMENTS.contains(&name) && closed(name).is_some()
         })
+}
+
+/// All content other than text in the messages of a request.
+fn media(body: &Value) -> Vec<Media> {
+    let messages = ["messages", "input", "contents"].map(|key| list(body, key));
+    let blocks = messages.into_iter().flatten().flat_map(|message| {
+        let own = ["content", "parts"].map(|key| list(message, key));
+        own.into_iter().flatten()
+    });
+    blocks.filter_map(Media::of_block).collect()
 }
 
 fn role(message: &Value) -> ChatRole {

@@ -56,8 +56,18 @@ pub enum ReplyStep {
     Stop(StopReason),
     Error(ModelError),
     DelayMs(u64),
-    /// Sends nothing more and keeps the connection open.
+    Break(Breakage),
+}
+
+/// How a reply breaks off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Breakage {
+    /// Nothing more is sent, and the connection stays open.
     Hang,
+    /// The connection is closed in the middle of the reply.
+    Cut,
+    /// This text is sent instead of the rest of the reply, and the reply ends.
+    Garbage(String),
 }
 
 #[derive(Debug)]
@@ -136,6 +146,14 @@ impl Script {
 }
 
 impl TextCondition {
+    /// The text that `contains` looks for. Other conditions have none.
+    pub fn wanted(&self) -> &str {
+        match self {
+            TextCondition::Contains(part) => part,
+            TextCondition::Any | TextCondition::Regex(_) => "",
+        }
+    }
+
     /// Whether the condition matches this text explicitly. `any` does not.
     fn names(&self, text: &str) -> bool {
         match self {

@@ -25,7 +25,7 @@ use super::dialects::{self, ResponseContext, StreamItem};
 use super::log::RequestLog;
 use super::plan::{ReplyPart, ReplyPlan};
 use super::request::{Dialect, ModelRequest};
-use super::script::{ModelError, Script};
+use super::script::{Breakage, ModelError, Script};
 
 const MAX_HEAD_BYTES: usize = 64 << 10;
 /// Maximum size of a request body in bytes. Clients send whole conversations, including images.
@@ -38,6 +38,8 @@ const READING: Duration = Duration::from_secs(30);
 const WRITING: Duration = Duration::from_secs(30);
 /// Maximum duration of a hang, even if the client keeps the connection open.
 const MAX_HANG: Duration = Duration::from_secs(3600);
+/// Time between the last event and the end of a connection that is cut.
+const BEFORE_CUT: Duration = Duration::from_millis(50);
 /// Name of the model in the list of models.
 const MODEL: &str = "mock-model";
 
@@ -145,7 +147,8 @@ impl ModelHandler {
             index: self.log.add(&request),
             finished: false,
         };
-        let plan = self.plan(&request);
+        let (plan, rule) = self.plan(&request);
+        self.log.update(entry.index, |logged| logged.rule = rule);
         let context = ResponseContext {
             plan: &plan,
             request: &request,
@@ -166,6 +169,22 @@ impl ModelHandler {
             ReplyPart::Error(error) => Some(error),
             _ => None,
         });
+        let breakage = plan.parts.iter().find_map(|part| match part {
+            ReplyPart::Break(how) => Some(how),
+            _ => None,
+        });
+        match breakage {
+            Some(Breakage::Cut) => {
+                entry.finished = true;
+                return Err(io::ErrorKind::ConnectionReset.into());
+            }
+            Some(Breakage::Garbage(text)) => {
+                entry.status(200);
+                entry.finished = true;
+                return text_body(200, text.clone());
+            }
+            _ => {}
+        }
         let (status, body) = match faults {
             Some(error) => (error.status, dialects::error(dialect, error)),
             None if request.stream => (200, json!([context.json_body()])),
@@ -176,7 +195,8 @@ impl ModelHandler {
         json_body(status, &body)
     }
 
-    fn plan(&self, request: &ModelRequest) -> ReplyPlan {
+    /// The reply, and the text that its rule looks for.
+    fn plan(&self, request: &ModelRequest) -> (ReplyPlan, String) {
         let mut used = self.used.lock();
         let index = self.script.rule(request, &used);
         if let Some(count) = index.and_then(|index| used.get_mut(index)) {
@@ -184,7 +204,8 @@ impl ModelHandler {
         }
         drop(used);
         let rule = index.and_then(|index| self.script.rules.get(index));
-        ReplyPlan::new(rule, request)
+        let wanted = rule.map_or("", |rule| rule.when.text.wanted());
+        (ReplyPlan::new(rule, request), wanted.to_owned())
     }
 }
 
@@ -231,10 +252,19 @@ fn stream(outs: Vec<StreamItem>, entry: Entry) -> io::Result<HttpResponse> {
         let text = loop {
             match outs.next() {
                 Some(StreamItem::Wait(pause)) => sleep(pause).await,
-                Some(StreamItem::Hang) => {
-                    sleep(MAX_HANG).await;
-                    return Some((Err(io::ErrorKind::TimedOut.into()), (outs, entry)));
-                }
+                Some(StreamItem::Break(how)) => match how {
+                    Breakage::Hang => {
+                        sleep(MAX_HANG).await;
+                        return Some((Err(io::ErrorKind::TimedOut.into()), (outs, entry)));
+                    }
+                    Breakage::Cut => {
+                        entry.finished = true;
+                        // Without a pause, the client would not get what was sent before.
+                        sleep(BEFORE_CUT).await;
+                        return Some((Err(io::ErrorKind::ConnectionReset.into()), (outs, entry)));
+                    }
+                    Breakage::Garbage(text) => break text,
+                },
                 Some(StreamItem::Event(Some(name), data)) => {
                     break format!("event: {name}\ndata: {data}\n\n");
                 }
@@ -256,7 +286,12 @@ fn stream(outs: Vec<StreamItem>, entry: Entry) -> io::Result<HttpResponse> {
 }
 
 fn json_body(status: u16, body: &Value) -> io::Result<HttpResponse> {
-    let body = body.to_string().map_err(|never| match never {});
+    text_body(status, body.to_string())
+}
+
+/// A body that claims to be JSON.
+fn text_body(status: u16, body: String) -> io::Result<HttpResponse> {
+    let body = body.map_err(|never| match never {});
     let answer = Response::builder()
         .status(status)
         .header("content-type", "application/json")

@@ -113,19 +113,19 @@ impl McpServer {
         }
     }
 
+    /// The argument after a flag.
+    fn argument(&self, flag: &str) -> Option<&str> {
+        let at = self.args.iter().position(|arg| arg == flag)?;
+        self.args.get(at + 1).map(String::as_str)
+    }
+
     /// With `--record FILE`, records how this server was started, for the test that gave the server
     /// to an agent. Of the environment, it records only the variables named after `--record-env`.
     fn record(&self, params: &Value) {
-        let after = |flag: &str| {
-            let at = self.args.iter().position(|arg| arg == flag)?;
-            self.args.get(at + 1)
-        };
-        let Some(file) = after("--record") else {
+        let Some(file) = self.argument("--record") else {
             return;
         };
-        let names = after("--record-env")
-            .map(String::as_str)
-            .unwrap_or_default();
+        let names = self.argument("--record-env").unwrap_or_default();
         let env: serde_json::Map<String, Value> = names
             .split(',')
             .filter(|name| !name.is_empty())
@@ -155,7 +155,15 @@ impl McpServer {
             "tools/list" => {
                 let negotiated = self.check_initialized()?;
                 match params.get("cursor") {
-                    None | Some(Value::Null) => Ok(tools::list(negotiated.revision)),
+                    None | Some(Value::Null) => {
+                        let mut listed = tools::list(negotiated.revision);
+                        if let Some(Value::Array(tools)) = listed.get_mut("tools")
+                            && self.argument("--record").is_some()
+                        {
+                            tools.push(tools::canary());
+                        }
+                        Ok(listed)
+                    }
                     Some(_) => Err(RpcError::params("unknown cursor")),
                 }
             }
@@ -209,6 +217,15 @@ impl McpServer {
         let no_arguments = json!({});
         let arguments = params.get("arguments").unwrap_or(&no_arguments);
         let word = |key: &str| arguments.get(key).and_then(Value::as_str);
+        if name == tools::CANARY
+            && let Some(server) = self.argument("--canary")
+        {
+            let text = format!("canary of {server}");
+            let content = json!([{ "type": "text", "text": text }]);
+            self.peer
+                .respond(request, Ok(json!({ "content": content })));
+            return Ok(());
+        }
         let (prompt, mut saved) = match (name, word("prompt"), word("session_id")) {
             ("start", Some(prompt), _) => (prompt, self.new_conversation()),
             ("reply", Some(prompt), Some(session)) => match self.find_conversation(session) {

@@ -27,6 +27,19 @@ pub fn list(revision: &str) -> Value {
     json!({ "tools": [start, reply] })
 }
 
+/// Name of the tool that only a server with `--record` has. Its result shows that the tool was
+/// called.
+pub const CANARY: &str = "certify_canary";
+
+pub fn canary() -> Value {
+    json!({
+        "name": CANARY,
+        "description": "Returns the canary of this server.",
+        "inputSchema": { "type": "object", "properties": {} },
+        "annotations": { "readOnlyHint": true },
+    })
+}
+
 fn tool(revision: &str, name: &str, description: &str, input: Value) -> Value {
     let mut map = Map::new();
     map.insert("name".to_owned(), name.into());

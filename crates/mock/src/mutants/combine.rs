@@ -108,6 +108,15 @@ impl AgentMutant {
         self
     }
 
+    /// Edits requests to the model.
+    pub(super) fn model(
+        mut self,
+        edit: impl Fn(&mut TamperContext, &mut Value) + Send + Sync + 'static,
+    ) -> AgentMutant {
+        self.data.tamper.model = Some(Box::new(edit));
+        self
+    }
+
     /// Changes or drops input lines before they are parsed.
     pub(super) fn line(mut self, read: fn(Vec<u8>) -> Option<Vec<u8>>) -> AgentMutant {
         self.data.tamper.line = Some(read);

@@ -35,6 +35,9 @@ type OnOutgoing =
 /// before that.
 type OnIncoming = Box<dyn Fn(&mut TamperContext, Value) -> tools::Received + Send + Sync>;
 
+/// Function on a request to the model.
+type OnModelRequest = Box<dyn Fn(&mut TamperContext, &mut Value) + Send + Sync>;
+
 /// Function on an input line. Returns the line that is read instead, if any.
 type ReadLine = fn(Vec<u8>) -> Option<Vec<u8>>;
 
@@ -47,6 +50,8 @@ pub(super) struct Tamper {
     pub line: Option<ReadLine>,
     /// Called at the end of stdin.
     pub end: Option<fn()>,
+    /// Changes a request to the model.
+    pub model: Option<OnModelRequest>,
 }
 
 impl Tamper {

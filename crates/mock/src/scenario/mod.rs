@@ -10,6 +10,7 @@ mod steps;
 pub use agentproto_manifest::fields::FieldError;
 pub use names::{Embedded, default_of, embedded};
 pub use read::parse;
+pub(crate) use steps::usual_options;
 
 use serde_json::Value;
 
@@ -199,6 +200,8 @@ pub(crate) enum ScenarioStep {
         message: String,
     },
     Stop(String),
+    /// Asks a model, and runs the tools that it calls.
+    Model,
     Mode(String),
     Title(String),
     Usage(Usage),

@@ -8,7 +8,7 @@ use agentproto_manifest::fields::FieldReader;
 use agentproto_manifest::{Node, Value};
 use agentproto_text::closest_of;
 
-const STEPS: [&str; 36] = [
+const STEPS: [&str; 37] = [
     "text",
     "thought",
     "echo",
@@ -26,6 +26,7 @@ const STEPS: [&str; 36] = [
     "cwd",
     "error",
     "stop_reason",
+    "model",
     "mode",
     "title",
     "usage",
@@ -130,6 +131,7 @@ fn step(node: &Node, reader: &mut FieldReader) -> Option<ScenarioStep> {
             }
         }
         "stop_reason" => ScenarioStep::Stop(reader.one_of(node, name, "end_turn", &REASONS)),
+        "model" => switch(node, name, reader).then_some(ScenarioStep::Model)?,
         "mode" => ScenarioStep::Mode(reader.string(node, name)?),
         "title" => ScenarioStep::Title(reader.string(node, name)?),
         "usage" => {
@@ -320,17 +322,7 @@ fn permission(value: &Node, reader: &mut FieldReader) -> PermissionRequest {
         });
     }
     if options.is_empty() {
-        let usual = [
-            ("Allow", "allow_once"),
-            ("Always allow", "allow_always"),
-            ("Reject", "reject_once"),
-            ("Always reject", "reject_always"),
-        ];
-        options.extend(usual.map(|(name, kind)| PermissionOption {
-            id: kind.replace('_', "-"),
-            name: name.to_owned(),
-            kind: kind.to_owned(),
-        }));
+        options = usual_options();
     }
     PermissionRequest {
         id: reader.required_string(value, "id", what),
@@ -341,6 +333,22 @@ fn permission(value: &Node, reader: &mut FieldReader) -> PermissionRequest {
         on_reject: steps(value, "on_reject", reader),
         on_error: steps(value, "on_error", reader),
     }
+}
+
+/// One option of each kind.
+pub fn usual_options() -> Vec<PermissionOption> {
+    let usual = [
+        ("Allow", "allow_once"),
+        ("Always allow", "allow_always"),
+        ("Reject", "reject_once"),
+        ("Always reject", "reject_always"),
+    ];
+    let options = usual.map(|(name, kind)| PermissionOption {
+        id: kind.replace('_', "-"),
+        name: name.to_owned(),
+        kind: kind.to_owned(),
+    });
+    options.to_vec()
 }
 
 fn diff(node: &Node, reader: &mut FieldReader) -> FileDiff {

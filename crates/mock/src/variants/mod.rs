@@ -7,6 +7,7 @@ pub mod aoi;
 mod draft;
 mod ids;
 mod messages;
+mod model;
 mod process;
 mod refusals;
 mod serialization;
@@ -133,6 +134,7 @@ static ALL: LazyLock<Vec<AgentVariant>> = LazyLock::new(|| {
         process::variants(),
         draft::variants(),
         refusals::variants(),
+        model::variants(),
         scenarios(),
     ];
     groups.into_iter().flatten().collect()

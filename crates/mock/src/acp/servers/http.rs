@@ -1,6 +1,6 @@
 //! MCP servers over HTTP. The mock calls each one once, with the headers from the client.
 
-use std::io::{self, Read};
+use std::io::Read;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -12,6 +12,7 @@ use crate::rpc::RpcError;
 const TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_RESPONSE_BYTES: u64 = 1 << 20;
 
+#[derive(Clone)]
 pub struct ServerAddress {
     name: String,
     request: Request<()>,
@@ -51,6 +52,19 @@ pub fn address(server: &Value) -> Result<ServerAddress, RpcError> {
     })
 }
 
+impl ServerAddress {
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// Sends one request, and returns the response.
+pub fn exchange(address: &ServerAddress, message: &Value) -> Result<Value, String> {
+    let request = address.request.clone().map(|()| message.to_string());
+    let body = post(request).map_err(|error| error.to_string())?;
+    serde_json::from_slice(&body).map_err(|error| error.to_string())
+}
+
 /// Sends one message in the background, and ignores the response.
 pub fn send_initialize(address: &ServerAddress, message: &Value) {
     let (name, body) = (address.name.clone(), message.to_string());
@@ -62,7 +76,7 @@ pub fn send_initialize(address: &ServerAddress, message: &Value) {
     });
 }
 
-fn post(request: Request<String>) -> Result<(), ureq::Error> {
+fn post(request: Request<String>) -> Result<Vec<u8>, ureq::Error> {
     let agent: ureq::Agent = ureq::Agent::config_builder()
         .timeout_global(Some(TIMEOUT))
         .http_status_as_error(false)
@@ -72,6 +86,7 @@ fn post(request: Request<String>) -> Result<(), ureq::Error> {
         .build()
         .into();
     let answer = agent.run(request)?.into_body().into_reader();
-    io::copy(&mut answer.take(MAX_RESPONSE_BYTES), &mut io::sink())?;
-    Ok(())
+    let mut body = Vec::new();
+    answer.take(MAX_RESPONSE_BYTES).read_to_end(&mut body)?;
+    Ok(body)
 }

@@ -65,7 +65,7 @@ pub fn json_body(context: &ResponseContext) -> Value {
                 "name": name,
                 "input": input(args),
             })),
-            ReplyPart::Pause(_) | ReplyPart::Hang | ReplyPart::Error(_) => {}
+            ReplyPart::Pause(_) | ReplyPart::Break(_) | ReplyPart::Error(_) => {}
         }
     }
     message(
@@ -107,8 +107,8 @@ pub fn stream(context: &ResponseContext) -> Vec<StreamItem> {
                 out.close();
             }
             ReplyPart::Pause(pause) => out.wait(*pause),
-            ReplyPart::Hang => {
-                out.0.push(StreamItem::Hang);
+            ReplyPart::Break(how) => {
+                out.0.push(StreamItem::Break(how.clone()));
                 return out.0;
             }
             ReplyPart::Error(failure) => {

@@ -42,7 +42,7 @@ pub fn json_body(context: &ResponseContext) -> Value {
                 "type": "function",
                 "function": {"name": name, "arguments": arguments(args)},
             })),
-            ReplyPart::Pause(_) | ReplyPart::Hang | ReplyPart::Error(_) => {}
+            ReplyPart::Pause(_) | ReplyPart::Break(_) | ReplyPart::Error(_) => {}
         }
     }
     let has_content = !text.is_empty() || calls.is_empty();
@@ -110,8 +110,8 @@ pub fn stream(context: &ResponseContext) -> Vec<StreamItem> {
                 calls += 1;
             }
             ReplyPart::Pause(pause) => out.push(StreamItem::Wait(*pause)),
-            ReplyPart::Hang => {
-                out.push(StreamItem::Hang);
+            ReplyPart::Break(how) => {
+                out.push(StreamItem::Break(how.clone()));
                 return out;
             }
             ReplyPart::Error(error) => {

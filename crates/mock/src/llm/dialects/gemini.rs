@@ -51,7 +51,7 @@ pub fn json_body(context: &ResponseContext) -> Value {
             ReplyPart::Call { name, args, .. } => {
                 parts.push(call(context, parts.len(), name, args))
             }
-            ReplyPart::Pause(_) | ReplyPart::Hang | ReplyPart::Error(_) => {}
+            ReplyPart::Pause(_) | ReplyPart::Break(_) | ReplyPart::Error(_) => {}
         }
     }
     answer(context, parts, Some(finish_reason(context)))
@@ -80,8 +80,8 @@ pub fn stream(context: &ResponseContext) -> Vec<StreamItem> {
                 calls += 1;
             }
             ReplyPart::Pause(pause) => out.push(StreamItem::Wait(*pause)),
-            ReplyPart::Hang => {
-                out.push(StreamItem::Hang);
+            ReplyPart::Break(how) => {
+                out.push(StreamItem::Break(how.clone()));
                 return out;
             }
             ReplyPart::Error(failure) => {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::plan::ReplyPlan;
 use super::request::{Dialect, ModelRequest};
-use super::script::ModelError;
+use super::script::{Breakage, ModelError};
 
 /// Creation time in all responses. It is fixed, so that responses are reproducible.
 const CREATED: u64 = 1_700_000_000;
@@ -24,7 +24,8 @@ pub enum StreamItem {
     /// Line that ends an OpenAI stream.
     Done,
     Wait(Duration),
-    Hang,
+    /// How the stream ends without an end.
+    Break(Breakage),
 }
 
 /// Data for building a response.

@@ -82,7 +82,7 @@ fn item(context: &ResponseContext, index: usize, part: &ReplyPart) -> Option<Val
             "name": name,
             "arguments": argument_text(args),
         }),
-        ReplyPart::Pause(_) | ReplyPart::Hang | ReplyPart::Error(_) => return None,
+        ReplyPart::Pause(_) | ReplyPart::Break(_) | ReplyPart::Error(_) => return None,
     })
 }
 
@@ -103,8 +103,8 @@ pub fn stream(context: &ResponseContext) -> Vec<StreamItem> {
     for part in &context.plan.parts {
         match part {
             ReplyPart::Pause(pause) => out.wait(*pause),
-            ReplyPart::Hang => {
-                out.0.push(StreamItem::Hang);
+            ReplyPart::Break(how) => {
+                out.0.push(StreamItem::Break(how.clone()));
                 return out.0;
             }
             ReplyPart::Error(error) => {
@@ -222,7 +222,7 @@ impl Events {
                 let done = at(json!({"arguments": text}));
                 self.push("response.function_call_arguments.done", done);
             }
-            ReplyPart::Pause(_) | ReplyPart::Hang | ReplyPart::Error(_) => {}
+            ReplyPart::Pause(_) | ReplyPart::Break(_) | ReplyPart::Error(_) => {}
         }
         let fields = json!({"output_index": index, "item": item});
         self.push("response.output_item.done", fields);

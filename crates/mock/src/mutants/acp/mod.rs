@@ -1,6 +1,8 @@
 //! ACP agents with a single defect, in the order of the requirement catalogue.
 
+mod continuation;
 mod design;
+mod effects;
 mod places;
 mod process;
 mod prompts;
@@ -26,6 +28,8 @@ pub fn mutants() -> Vec<AgentMutant> {
         updates::mutants(),
         settings::mutants(),
         services::mutants(),
+        effects::mutants(),
+        continuation::mutants(),
         design::mutants(),
     ];
     groups.into_iter().flatten().collect()

@@ -179,6 +179,12 @@ pub fn mutants() -> Vec<AgentMutant> {
                 let list = m.pointer("/result/sessions").cloned();
                 set(m, "/result", list.unwrap_or_default());
             }),
+        mutant("acp-li-01-items", "LI-01")
+            .describe("The member `sessions` of a list is called `items`.")
+            .outgoing(
+                answers("session/list"),
+                renames("/result", "sessions", "items"),
+            ),
         mutant("acp-li-02-relative", "LI-02")
             .describe("The directories of listed sessions are relative.")
             .outgoing(

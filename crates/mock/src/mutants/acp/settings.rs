@@ -84,6 +84,9 @@ pub fn mutants() -> Vec<AgentMutant> {
                     json!({}),
                 ),
             ),
+        mutant("acp-co-04-refused", "CO-04")
+            .describe("Config options are advertised but cannot be set.")
+            .replace_incoming(method("session/set_config_option"), rejects(-32602)),
         mutant("acp-co-04-partial", "CO-04")
             .describe("The response to setting an option contains only that option.")
             .scenario("modes")
