@@ -17,6 +17,10 @@ pub const SUITES: &[(&str, &[&str])] = &[
             include_str!("acp/settings.yaml"),
             include_str!("acp/services.yaml"),
             include_str!("acp/extensibility.yaml"),
+            include_str!("acp/permissions.yaml"),
+            include_str!("acp/tools.yaml"),
+            include_str!("acp/continuation.yaml"),
+            include_str!("acp/robustness.yaml"),
         ],
     ),
     (
@@ -42,6 +46,9 @@ pub const SUITES: &[(&str, &[&str])] = &[
         ],
     ),
 ];
+
+/// Defects of real ACP agents from public issue trackers, and what finds them (`acp-defects.tsv`).
+pub const ACP_DEFECTS: &str = include_str!("acp-defects.tsv");
 
 /// Name and YAML text of every recipe of a known agent, sorted by name.
 pub const RECIPES: &[(&str, &str)] = &[

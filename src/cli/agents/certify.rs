@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::cli::agents::file_errors::{self, invalid_file, unreadable};
 use crate::cli::agents::{host, progress, recipes};
@@ -543,8 +543,8 @@ fn read_prompts(
             || bundle.is_some_and(|b| b.bundle.built_in)
             || host.is_some_and(|host| host.adapter() == DEFAULT_ADAPTER);
         return Ok(match is_mock {
+            _ if args.mock_llm => prompts::mock_model_prompts(),
             true => prompts::mock_prompts(),
-            false if args.mock_llm => prompts::mock_model_prompts(),
             false => prompts::default_prompts(),
         });
     };
@@ -669,22 +669,6 @@ struct MockModel(Arc<agentproto_mock::llm::ModelServer>);
 
 impl run::Model for MockModel {
     fn requests(&self, tag: &str) -> Value {
-        let requests = self.0.log().all().into_iter().filter(|request| {
-            let mut messages = request.messages.iter();
-            messages.any(|message| message.text.contains(tag))
-        });
-        let requests = requests.map(|request| {
-            let messages = request.messages.iter();
-            let messages = messages
-                .map(|message| json!({"role": message.role.as_str(), "text": message.text}));
-            json!({
-                "model": request.model,
-                "messages": messages.collect::<Vec<Value>>(),
-                "tools": *request.tools,
-                "dropped": request.dropped,
-                "finished": request.finished,
-            })
-        });
-        Value::Array(requests.collect())
+        self.0.log().containing(tag)
     }
 }

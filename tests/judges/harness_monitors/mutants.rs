@@ -85,6 +85,8 @@ fn also_broken(mutant: &str) -> &'static [&'static str] {
         | "acp-te-01-terminal-unasked"
         | "acp-el-01-form-unasked" => &["IN-11"],
         "acp-in-11-uses-everything" => &["EL-01", "FS-01", "FS-02", "TE-01"],
+        // `items` is a member that the protocol does not define.
+        "acp-li-01-items" => &["EX-01"],
         _ => &[],
     }
 }
@@ -95,6 +97,10 @@ fn check(families: &[&str]) {
         let family = mutant.requirement.split('-').next().unwrap_or_default();
         let is_monitored = MONITORED.contains(&mutant.requirement);
         if !families.contains(&family) || !is_monitored || ONLY_BY_CASES.contains(&mutant.id) {
+            continue;
+        }
+        // These scripts have no model.
+        if mutant.scenario == "model" {
             continue;
         }
         let (script, scenario) = way(mutant.id);

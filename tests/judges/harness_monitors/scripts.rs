@@ -140,6 +140,8 @@ pub fn sessions(t: &mut Conversation) {
     t.ask(1011, "session/delete", json!({ "sessionId": second }));
     t.ask(1013, "session/list", json!({}));
     t.ask(1014, "session/close", json!({ "sessionId": session }));
+    // A new session must not get the id of the deleted one.
+    new_session(t, 1015);
 }
 
 fn is_chunk(message: &Value) -> bool {

@@ -90,6 +90,12 @@ pub fn id_key(id: &Value) -> String {
 }
 
 impl ConversationState {
+    /// Whether a turn runs in a session.
+    pub fn has_turn(&self, session: &str) -> bool {
+        let session = self.sessions.get(session);
+        session.is_some_and(|session| session.turn.is_some())
+    }
+
     /// The request that a line answers.
     pub fn answered_by(&self, direction: Direction, envelope: &Envelope) -> Option<RequestRecord> {
         let MessageKind::Response { id, .. } = &envelope.kind else {

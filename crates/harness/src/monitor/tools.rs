@@ -14,6 +14,8 @@ pub struct ToolMonitor {
     /// Sessions with an update for an unknown tool call in the current turn. It may be the end of
     /// any tool call.
     unknown_call_sessions: HashSet<String>,
+    /// Sessions that were loaded during a turn, so that the replay and the turn are mixed.
+    mixed: HashSet<String>,
 }
 
 /// Maximum number of tool calls that are remembered per session.
@@ -57,7 +59,12 @@ impl Status {
 }
 
 impl Monitor for ToolMonitor {
-    fn on_line(&mut self, view: &LineView<'_>, _: &ConversationState, notes: &mut MonitorNotes) {
+    fn on_line(
+        &mut self,
+        view: &LineView<'_>,
+        state: &ConversationState,
+        notes: &mut MonitorNotes,
+    ) {
         let number = view.line.number;
         if let Some((session, kind, update)) = update(view) {
             if self.calls.len() > SESSIONS && !self.calls.contains_key(session) {
@@ -79,7 +86,11 @@ impl Monitor for ToolMonitor {
             self.turn_over(session, text(result, "stopReason"), number, notes);
         } else if let Some(("session/load", params)) = ours(view) {
             // A load announces its tool calls again.
-            self.calls.remove(text(params, "sessionId"));
+            let session = text(params, "sessionId");
+            self.calls.remove(session);
+            if state.has_turn(session) {
+                self.mixed.insert(session.to_owned());
+            }
         }
     }
 }
@@ -94,6 +105,7 @@ impl ToolMonitor {
             return;
         }
         match calls.get(id).and_then(|call| call.announced) {
+            Some(_) if self.mixed.contains(session) => {}
             Some(earlier) => {
                 let what = format!(
                     "the tool call \"{id}\" is announced a second time; ids must be unique within \

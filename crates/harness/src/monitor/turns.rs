@@ -13,6 +13,8 @@ pub struct TurnMonitor {
     cancelled: HashMap<String, bool>,
     /// Messages by session and kind of chunk.
     messages: HashMap<(String, String), Messages>,
+    /// Sessions that were loaded during a turn, so that the replay and the turn are mixed.
+    mixed: HashSet<String>,
     /// Whether a notice was sent in the current turn.
     noticed: bool,
     /// Whether a compaction was sent in the current turn.
@@ -49,7 +51,12 @@ impl Monitor for TurnMonitor {
             match method {
                 "session/prompt" => self.forget_turn(session, notes),
                 // A load replays earlier messages.
-                "session/load" => self.messages.retain(|(s, _), _| s != session),
+                "session/load" => {
+                    self.messages.retain(|(s, _), _| s != session);
+                    if state.has_turn(session) {
+                        self.mixed.insert(session.to_owned());
+                    }
+                }
                 _ => {}
             }
         }
@@ -136,6 +143,9 @@ impl TurnMonitor {
         let Some(Value::String(id)) = update.get("messageId") else {
             return;
         };
+        if self.mixed.contains(session) {
+            return;
+        }
         let key = (session.to_owned(), kind.to_owned());
         if self.messages.len() > MAX_REMEMBERED {
             self.messages.clear();

@@ -140,9 +140,9 @@ pub(super) fn missing_precondition(
         )));
     }
     if case.needs.model && config.model.is_none() {
-        // Only the built-in mock agents have such a variable. They do not call a model.
+        // Only the built-in mock agents have such a variable. One of their scenarios asks a model.
         let why = match config.state_variable {
-            Some(_) => "cannot be tested with a built-in mock agent",
+            Some(_) => "only tested with the mock model (--mock-llm --env MOCK_SCENARIO=model)",
             None => "only tested with the mock model (--mock-llm)",
         };
         return Some(NoVerdict::Skip(why.to_owned()));
@@ -223,6 +223,7 @@ impl CaseRunner<'_> {
         self.bindings.bind("other", json!(other), Vec::new());
         self.bindings
             .bind("prompts", json!(self.config.prompts), Vec::new());
+        self.bindings.bind("tag", json!(self.tag()), Vec::new());
         Ok(())
     }
 

@@ -72,7 +72,10 @@ impl CaseRunner<'_> {
         let usual = within.unwrap_or(self.config.timeout);
         let within = history.map_or(usual, |history| history.time_limit(usual));
         let answer = self.connection()?.answer(&id, within).await;
-        if matches!(answer, Err(NoResponse::TimedOut(_)) if within >= self.config.timeout) {
+        // A turn may rightly wait for a response that the case holds back.
+        let waits_for_us = self.connection()?.services.holds_any();
+        let is_full_wait = within >= self.config.timeout;
+        if matches!(answer, Err(NoResponse::TimedOut(_)) if is_full_wait && !waits_for_us) {
             self.connection()?.give_up(&id);
         }
         match (&answer, history) {
@@ -294,7 +297,14 @@ impl CaseRunner<'_> {
                 if let (false, NoResponse::Ended(how)) = (wait.is_expected, &no_response) {
                     return Err(self.agent_exited(how, method.as_deref()));
                 }
-                if !wait.is_expected || matches!(no_response, NoResponse::Starved(..)) {
+                let is_starved = matches!(no_response, NoResponse::Starved(..));
+                if wait.is_optional && !is_starved {
+                    if let Some(name) = &wait.name {
+                        self.bindings.bind(name, Value::Null, Vec::new());
+                    }
+                    return Ok(());
+                }
+                if !wait.is_expected || is_starved {
                     return Err(NoVerdict::NotVerified(message).into());
                 }
                 let message = match &wait.failure_message {
@@ -341,7 +351,10 @@ impl CaseRunner<'_> {
         };
         let params = json!({"sessionId": session, "prompt": blocks});
         let timeout = self.config.timeout;
+        let answers = self.case.answers.permission;
         let connection = self.connection()?;
+        // A step `answer` may have changed it.
+        connection.services.answers.permission = answers;
         let sent = connection
             .request("session/prompt", Some(params), None, timeout)
             .await;

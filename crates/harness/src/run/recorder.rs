@@ -57,6 +57,8 @@ impl McpRecorder {
             json!(file),
             json!("--record-env"),
             json!(names.join(",")),
+            json!("--canary"),
+            json!(name),
         ];
         argv.extend(args.as_array().cloned().unwrap_or_default());
         let variables: Vec<Value> = env
@@ -76,9 +78,8 @@ impl McpRecorder {
         let listener = listener.map_err(|e| e.to_string())?;
         let address = listener.local_addr().map_err(|e| e.to_string())?;
         let recorded = RecordedRequest::default();
-        let server = Router::new()
-            .fallback(answer)
-            .with_state(Arc::clone(&recorded));
+        let state = (Arc::clone(&recorded), Arc::from(name));
+        let server = Router::new().fallback(answer).with_state(state);
         let task = tokio::spawn(async move { axum::serve(listener, server).await });
         let headers = headers.as_object().cloned().unwrap_or_default();
         let headers: Vec<Value> = headers
@@ -120,7 +121,7 @@ impl Drop for McpRecorder {
 
 /// Records the headers, and answers like an MCP server.
 async fn answer(
-    State(recorded): State<RecordedRequest>,
+    State((recorded, name)): State<(RecordedRequest, Arc<str>)>,
     (verb, uri, version): (Method, Uri, Version),
     headers: HeaderMap,
     body: Bytes,
@@ -147,7 +148,15 @@ async fn answer(
                 "serverInfo": {"name": "agentproto-recorder", "version": env!("CARGO_PKG_VERSION")},
             }))
         }
-        "tools/list" => Ok(json!({"tools": []})),
+        "tools/list" => Ok(json!({"tools": [{
+            "name": "certify_canary",
+            "description": "Returns the canary of this server.",
+            "inputSchema": {"type": "object", "properties": {}},
+            "annotations": {"readOnlyHint": true},
+        }]})),
+        "tools/call" => Ok(json!({
+            "content": [{"type": "text", "text": format!("canary of {name}")}],
+        })),
         "ping" => Ok(json!({})),
         _ => Err(json!({"code": -32601, "message": "no such method"})),
     };

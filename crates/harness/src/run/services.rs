@@ -108,6 +108,11 @@ impl ClientServices {
         answers.collect()
     }
 
+    /// Whether the case still has to answer a request of the agent.
+    pub fn holds_any(&self) -> bool {
+        !self.held.is_empty()
+    }
+
     pub fn no_longer_held(&mut self, id: &Value) {
         self.held.retain(|(held, _)| held != id);
     }

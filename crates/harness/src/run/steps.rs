@@ -50,7 +50,7 @@ impl CaseRunner<'_> {
                 let message = self.fill(template)?;
                 self.send_message(&message).await
             }
-            StepKind::Answer { of, with } => {
+            StepKind::Answer { of, with, then } => {
                 let id = self
                     .bindings
                     .resolve(&format!("${of}/id"))
@@ -63,7 +63,11 @@ impl CaseRunner<'_> {
                     members.insert("jsonrpc".to_owned(), json!("2.0"));
                     members.insert("id".to_owned(), id.clone());
                 }
-                self.connection()?.services.no_longer_held(&id);
+                let services = &mut self.connection()?.services;
+                services.no_longer_held(&id);
+                if let Some(then) = then {
+                    services.answers.permission = *then;
+                }
                 self.send_message(&message).await
             }
             StepKind::WaitFor(wait) => self.wait_for(wait).await,

@@ -233,6 +233,8 @@ pub enum StepKind {
         of: String,
         /// Response without `jsonrpc` and `id`.
         with: Template,
+        /// How further permission requests are answered until the next prompt.
+        then: Option<Behavior>,
     },
     /// Waits for a message that the agent sends on its own.
     WaitFor(WaitFor),
@@ -452,6 +454,8 @@ pub struct WaitFor {
     pub within: Option<Duration>,
     /// Whether it is a violation if no such message arrives. Otherwise the case is not verified.
     pub is_expected: bool,
+    /// Whether the case continues if no such message arrives. The binding is then null.
+    pub is_optional: bool,
     /// Stops waiting when the request of this name is answered, because the message cannot arrive
     /// after that.
     pub unless: Option<String>,

@@ -405,7 +405,7 @@ fn answers(node: &Node, notes: &mut FieldReader) -> ClientBehavior {
     }
 }
 
-fn answer(node: &Node, key: &str, notes: &mut FieldReader) -> Behavior {
+pub(super) fn answer(node: &Node, key: &str, notes: &mut FieldReader) -> Behavior {
     let Some(value) = node.get(key) else {
         return Behavior::Serve;
     };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 
-use super::read::SuiteReader;
+use super::read::{SuiteReader, answer};
 use super::{
     AwaitedMessage, CaseStep, PromptStep, PromptText, RequestStep, StartState, StepKind, WaitFor,
     WorkState,
@@ -141,10 +141,11 @@ impl StepContext<'_, '_> {
             "raw" => StepKind::Raw(raw(value, notes)),
             "message" => StepKind::Message(to_json(value)),
             "answer" => {
-                notes.check_keys(value, "`answer`", &["of", "with"]);
+                notes.check_keys(value, "`answer`", &["of", "with", "then"]);
                 StepKind::Answer {
                     of: notes.required_string(value, "of", "`answer`"),
                     with: notes.json(value, "with").unwrap_or(Json::Null),
+                    then: value.has("then").then(|| answer(value, "then", notes)),
                 }
             }
             "wait_for" => StepKind::WaitFor(self.wait_for(value, notes)),
@@ -358,6 +359,7 @@ impl StepContext<'_, '_> {
             "as",
             "within",
             "demand",
+            "optional",
             "say",
             "expect",
         ];
@@ -390,6 +392,7 @@ impl StepContext<'_, '_> {
             name: notes.string(node, "as"),
             within: seconds(node, "within", notes),
             is_expected: notes.bool_or(node, "demand", false),
+            is_optional: notes.bool_or(node, "optional", false),
             unless: notes.string(node, "unless"),
             failure_message: notes.string(node, "say"),
             expect: self.expects(node, "expect", notes),

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use serde_json::Value;
 
 use super::{Depth, JOBS, MutantRow, SelftestOptions, VariantRow, is_finding};
 use crate::common::MutantSet;
@@ -17,12 +18,25 @@ use agentproto_harness::run::{
 };
 use agentproto_harness::suite::{self, Selection, Suite};
 use agentproto_mock::AgentKind;
+use agentproto_mock::llm::{ModelServer, Script};
 use agentproto_mock::mutants::{self, AgentMutant};
 
 /// Response timeout. The mocks are fast, but the machine may be busy.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// Number of cases that run first for a requirement that only monitors decide.
 const MONITOR_CASES: usize = 3;
+
+/// The scenario whose agent asks a model.
+const MODEL_SCENARIO: &str = "model";
+
+/// The mock model, as the harness queries it.
+struct MockModel(ModelServer);
+
+impl run::Model for MockModel {
+    fn requests(&self, tag: &str) -> Value {
+        self.0.log().containing(tag)
+    }
+}
 
 /// A correct agent: a scenario, optionally with a variant.
 struct CorrectMock {
@@ -112,6 +126,18 @@ impl StdioMocks {
         only: Selection,
         shard: Option<(usize, usize)>,
     ) -> RunResult {
+        let mut env = env.to_vec();
+        let asks_model = env.iter().any(|(_, value)| value == MODEL_SCENARIO);
+        let model = match asks_model {
+            true => match ModelServer::start(Script::certify()).await {
+                Ok(model) => {
+                    env.push(("OPENAI_BASE_URL".to_owned(), format!("{}/v1", model.url())));
+                    Some(model)
+                }
+                Err(error) => return RunResult::failed(&error.to_string()),
+            },
+            false => None,
+        };
         let argv = vec![self.own.clone(), "mock".into(), self.kind.as_str().into()];
         let nothing = Target::default();
         let options = RunOptions {
@@ -122,7 +148,7 @@ impl StdioMocks {
             only,
             ..RunOptions::default()
         };
-        let ready = Program::new(argv, env)
+        let ready = Program::new(argv, &env)
             .map_err(|error| error.to_string())
             .and_then(|program| {
                 Ok((
@@ -134,10 +160,15 @@ impl StdioMocks {
             Ok(ready) => ready,
             Err(error) => return RunResult::failed(&error),
         };
+        let prompts = match model {
+            Some(_) => prompts::mock_model_prompts(),
+            None => prompts::mock_prompts(),
+        };
         let config = RunConfig {
-            prompts: prompts::mock_prompts(),
+            prompts,
             timeout: TIMEOUT,
             login: LoginMethod::First,
+            model: model.map(|model| Arc::new(MockModel(model)) as Arc<dyn run::Model>),
             state_variable: Some("MOCK_STATE_DIR"),
             secrets: RunSecrets::default(),
             ..RunConfig::new(launcher, workspace)
