@@ -3,20 +3,20 @@
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::AcpOutput;
 use crate::scenario::{FsRead, PermissionRequest, PlanEntry, TerminalCommand, usual_options};
 use crate::turn::{PermissionDecision, TurnEnd, TurnOutput, small_file};
 
-/// Name and required arguments of the mock's own tools.
-const OWN: [(&str, &[&str]); 6] = [
-    ("list_directory", &["dir_path"]),
-    ("read_file", &["file_path"]),
-    ("write_file", &["file_path", "content"]),
-    ("run_shell_command", &["command"]),
-    ("update_plan", &["plan"]),
-    (TASK, &["prompt"]),
+/// Name, required arguments and optional arguments of the mock's own tools.
+const OWN: [(&str, &[&str], &[&str]); 6] = [
+    ("list_directory", &["dir_path"], &[]),
+    ("read_file", &["file_path"], &[]),
+    ("write_file", &["file_path", "content"], &[]),
+    ("run_shell_command", &["command"], &["description"]),
+    ("update_plan", &["plan"], &[]),
+    (TASK, &["prompt"], &["description", "subagent_type"]),
 ];
 /// The tool that starts a sub-agent.
 const TASK: &str = "task";
@@ -27,9 +27,19 @@ type ToolResult = Result<String, String>;
 impl AcpOutput {
     /// All tools, in the format of Chat Completions. A sub-agent cannot start another one.
     pub(super) fn offered_tools(&self, is_main: bool) -> Vec<Value> {
-        let own = OWN.iter().filter(|(name, _)| is_main || *name != TASK);
-        let own = own.map(|(name, required)| {
-            let schema = json!({ "type": "object", "required": required });
+        let own = OWN.iter().filter(|(name, ..)| is_main || *name != TASK);
+        let own = own.map(|(name, required, optional)| {
+            let arguments = required.iter().chain(*optional).map(|argument| {
+                let kind = if *argument == "plan" {
+                    "array"
+                } else {
+                    "string"
+                };
+                ((*argument).to_owned(), json!({ "type": kind }))
+            });
+            let properties: Map<String, Value> = arguments.collect();
+            let schema =
+                json!({ "type": "object", "properties": properties, "required": required });
             function(name, &schema)
         });
         let servers = self.servers.iter().flat_map(|server| {
