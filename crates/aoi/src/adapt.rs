@@ -25,14 +25,15 @@ pub async fn run(session: &LintSession) {
 }
 
 /// Whether the command runs until it is stopped. `bounded: false` can also mean a list without a
-/// limit, so the command is run to find out.
+/// limit, and `unbounded: true` can be about one option only. So the command is run to find out.
 async fn is_unbounded(session: &LintSession, command: &ProbeCommand) -> bool {
-    if command.unbounded || declares(session, command, "unbounded") {
+    if command.unbounded {
         return true;
     }
     let declared = session.declared.get();
     let bounded = declared.and_then(|declared| declared.flag(&command.name, "bounded"));
-    if bounded != Some(false) || !is_harmless(session, command) || command.needs_auth {
+    let is_declared = bounded == Some(false) || declares(session, command, "unbounded");
+    if !is_declared || !is_harmless(session, command) || command.needs_auth {
         return false;
     }
     let (words, how) = ok_run(session, command);
