@@ -56,7 +56,9 @@ pub struct LintOptions {
 
 /// Receives the command and the name of each run when it starts.
 #[derive(Clone, Default)]
-pub struct RunObserver(Option<Arc<dyn Fn(&str, &str) + Send + Sync>>);
+pub struct RunObserver(Option<Arc<OnRun>>);
+
+type OnRun = dyn Fn(&str, &str) + Send + Sync;
 
 impl RunObserver {
     /// Calls this function.
@@ -79,7 +81,9 @@ impl std::fmt::Debug for RunObserver {
 
 /// Receives each finding as soon as it is decided.
 #[derive(Clone, Default)]
-pub struct FindingObserver(Option<Arc<dyn Fn(&Finding) + Send + Sync>>);
+pub struct FindingObserver(Option<Arc<OnFinding>>);
+
+type OnFinding = dyn Fn(&Finding) + Send + Sync;
 
 impl FindingObserver {
     /// Calls this function.

@@ -48,12 +48,12 @@ pub(super) fn variants() -> Vec<AoiVariant> {
         variant(
             "created-ids",
             "`get` finds only items that `create` made.",
-            Change::Args(Box::new(|args| forget_documents(args))),
+            Change::Args(Box::new(forget_documents)),
         ),
         variant(
             "absent-id",
             "`get` is tried with an id that does not exist.",
-            Change::Args(Box::new(|args| forget_documents(args))),
+            Change::Args(Box::new(forget_documents)),
         ),
         variant(
             "doctor-checks-login",
