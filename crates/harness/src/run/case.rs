@@ -18,8 +18,8 @@ use crate::suite::{Case, StartState, SuiteProtocol, describe_error};
 pub(super) const MAX_TEXT_BYTES: usize = 32 << 20;
 
 /// Why a case that needs a session has no verdict if a login is missing.
-pub(super) const NEEDS_LOGIN: &str =
-    "a session requires a login: pass a method with --auth-method, or log in first";
+pub(super) const NEEDS_LOGIN: &str = "a session requires a login: log in first, pass a method with --auth-method, or use a scripted \
+     model with --mock-llm";
 
 /// Ends a case early.
 pub(super) enum Stop {
