@@ -225,7 +225,7 @@ mod tests {
         let parent = RunDirectory::new("leftovers").expect("made");
         let leftover = parent.path().join("agentproto-test-raB3dE9");
         fs::create_dir_all(leftover.join("case-0")).expect("made");
-        fs::set_permissions(&leftover, fs::Permissions::from_mode(0)).expect("set");
+        fs::set_permissions(&leftover, fs::Permissions::from_mode(0o000)).expect("set");
         RunDirectory::below(parent.path(), "test").expect("made");
         if leftover.exists() {
             fs::set_permissions(&leftover, fs::Permissions::from_mode(0o700)).expect("set");

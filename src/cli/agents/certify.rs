@@ -16,7 +16,7 @@ use crate::cli::args::{Global, Output, values};
 use crate::cli::{Failure, Outcome, io_failure, signals, terminal};
 use crate::exit;
 use agentproto_harness::lifecycle::{BundleOptions, BundleTarget};
-use agentproto_harness::model::{self, Profile, Report, Target};
+use agentproto_harness::model::{self, Profile, Report, Target, Verdict};
 use agentproto_harness::render as certify;
 use agentproto_harness::render::Format;
 use agentproto_harness::run::home::HomeTemplate;
@@ -363,8 +363,8 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
     if report.not_started.is_some() {
         return Ok(exit::UNAVAILABLE);
     }
-    // An agent that never says anything cannot be tested, whatever the one row about it says.
-    if report.never_answered.is_some() && report.target.kind != model::URL {
+    // An agent that says nothing cannot be tested, whatever the one row about it says.
+    if report.never_answered.is_some() && !has_wrong_output(&report) {
         return Ok(exit::UNAVAILABLE);
     }
     Ok(match report.has_new_failures() {
@@ -374,6 +374,16 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
         false if certify::fails_without_failure(&report) => exit::FINDINGS,
         false => exit::CLEAN,
     })
+}
+
+/// Whether a failure is about something that the agent, or the host, sent.
+fn has_wrong_output(report: &Report) -> bool {
+    let mut failed = report
+        .results
+        .iter()
+        .filter(|row| row.verdict == Verdict::Fail);
+    let is_sent = |line: &model::Evidence| line.direction == "from-agent";
+    report.target.kind == model::URL || failed.any(|row| row.evidence.iter().any(is_sent))
 }
 
 fn write_transcript(dir: &Path, stored: &run::CaseTranscript, target: &str) -> Result<(), Failure> {

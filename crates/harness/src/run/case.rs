@@ -567,7 +567,7 @@ impl CaseRunner<'_> {
         let timeout = self.config.timeout;
         match self.connection()?.write(bytes, timeout).await {
             Ok(_) => Ok(()),
-            Err(no_response) => Err(self.send_failed(&no_response)),
+            Err(no_response) => Err(self.send_failed(&no_response, None)),
         }
     }
 
@@ -578,9 +578,9 @@ impl CaseRunner<'_> {
     }
 
     /// Handles a failed write, which the agent caused.
-    pub(super) fn send_failed(&mut self, no_response: &NoResponse) -> Stop {
+    pub(super) fn send_failed(&mut self, no_response: &NoResponse, method: Option<&str>) -> Stop {
         match no_response {
-            NoResponse::Ended(how) => self.agent_exited(how, None),
+            NoResponse::Ended(how) => self.agent_exited(how, method),
             _ => {
                 let message = format!("cannot send to the agent: {no_response}");
                 self.violate_all(&CaseViolation::new(message, Vec::new()));

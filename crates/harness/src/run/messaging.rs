@@ -43,7 +43,7 @@ impl CaseRunner<'_> {
                 self.sent.insert(name.clone(), sent);
                 Ok(name)
             }
-            Err(no_response) => Err(self.send_failed(&no_response)),
+            Err(no_response) => Err(self.send_failed(&no_response, Some(&request.method))),
         }
     }
 
@@ -366,7 +366,7 @@ impl CaseRunner<'_> {
                 self.sent.insert(prompt.name.clone(), sent);
                 Ok(())
             }
-            Err(no_response) => Err(self.send_failed(&no_response)),
+            Err(no_response) => Err(self.send_failed(&no_response, Some("session/prompt"))),
         }
     }
 
