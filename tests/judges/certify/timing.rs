@@ -268,7 +268,8 @@ fn a_selection_still_says_which_agent_was_tested() {
 #[test]
 fn one_fault_fails_one_requirement() {
     // No turn ever ends. Only PT-01 is about that.
-    let cases = "pt-01-stop-reason,pt-03-text-blocks,pt-08-empty-prompt,pt-16-second-prompt";
+    let cases = "pt-01-stop-reason,pt-03-text-blocks,pt-08-empty-prompt,pt-16-second-prompt,\
+                 tr-16-turn-and-session";
     let hang = [
         "--mock",
         "acp",

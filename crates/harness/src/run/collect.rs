@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::CaseTranscript;
 use super::case::{CaseOutcome, CaseViolation, NoVerdict};
 use super::evidence::{quote_lines, quote_passed};
-use super::follow::{self, UnansweredRow};
+use super::follow::{self, Root, UnansweredRow};
 use crate::model::{CaseResult, Evidence, Profile, Target, Timing, Verdict};
 use crate::monitor::MonitorNotes;
 use crate::suite::{Case, Requirement, Selection, Suite};
@@ -61,6 +61,8 @@ pub struct ResultCollector {
     internal_errors: Vec<String>,
     /// Rows that are violated because a request was not answered.
     unanswered: Vec<UnansweredRow>,
+    /// The basic requests among them.
+    roots: Vec<Root>,
     /// What was selected. For everything else, only violations are reported.
     only: Selection,
 }
@@ -76,6 +78,7 @@ impl ResultCollector {
             initialize: Value::Null,
             internal_errors: Vec::new(),
             unanswered: Vec::new(),
+            roots: Vec::new(),
             only,
         }
     }
@@ -250,6 +253,7 @@ impl ResultCollector {
 
     pub fn finish(mut self, suites: &[Suite]) -> (Vec<CaseResult>, Vec<CaseTranscript>) {
         follow::name_causes(&mut self.rows, &self.unanswered, suites);
+        self.roots = follow::roots(&self.rows, &self.unanswered, suites);
         for (index, suite) in suites.iter().enumerate() {
             for (at, requirement) in suite.requirements.iter().enumerate() {
                 if let Some(row) = self.monitor_row(index, suite, requirement) {
@@ -345,11 +349,9 @@ impl ResultCollector {
             return None;
         }
         let cause = |violation: &MonitorViolation| {
-            follow::cause_of(
-                &violation.case,
-                &violation.evidence,
-                rows().map(|(_, _, r)| r),
-            )
+            let rows = rows().map(|(_, _, row)| row);
+            let of_case = follow::cause_of(&violation.case, &violation.evidence, rows);
+            of_case.or_else(|| follow::root_of(index, &violation.evidence, &self.roots))
         };
         let violations: Vec<&MonitorViolation> =
             all.iter().copied().filter(|r| cause(r).is_none()).collect();

@@ -2,6 +2,8 @@
 //! `session/prompt`, many rows would fail for this one cause. Only the row about the request itself
 //! fails, and the others name it.
 
+use serde_json::Value;
+
 use super::case::Unanswered;
 use crate::model::{CaseResult, Evidence, Verdict};
 use crate::render::severity_rank;
@@ -87,10 +89,93 @@ pub fn cause_of<'r>(
     )
 }
 
+/// A requirement that failed because its basic request was not answered.
+pub struct Root {
+    suite: usize,
+    method: String,
+    requirement: String,
+}
+
+/// The basic requests that were not answered.
+pub fn roots(
+    rows: &[(usize, usize, CaseResult)],
+    unanswered: &[UnansweredRow],
+    suites: &[Suite],
+) -> Vec<Root> {
+    let is_failed = |of: &UnansweredRow| {
+        rows.iter().any(|(suite, _, row)| {
+            let is_same = row.case == of.case && row.requirement == of.requirement;
+            *suite == of.suite && is_same && row.verdict == Verdict::Fail
+        })
+    };
+    let covers = |of: &UnansweredRow| {
+        let suite = suites.get(of.suite)?;
+        suite.requirement(&of.requirement)?.covers.clone()
+    };
+    let all = unanswered.iter().filter(|of| is_failed(of));
+    let all = all.filter(|of| covers(of).as_ref() == Some(&of.request.method));
+    let root = |of: &UnansweredRow| Root {
+        suite: of.suite,
+        method: of.request.method.clone(),
+        requirement: of.requirement.clone(),
+    };
+    all.map(root).collect()
+}
+
+/// The requirement about a basic request, for a violation that quotes only such a request.
+pub fn root_of(suite: usize, evidence: &[Evidence], roots: &[Root]) -> Option<String> {
+    let [line] = evidence else {
+        return None;
+    };
+    let message: Value = serde_json::from_str(&line.text).ok()?;
+    let method = message.get("method")?.as_str()?;
+    let mut roots = roots.iter().filter(|root| root.suite == suite);
+    let root = roots.find(|root| line.direction == "to-agent" && root.method == method)?;
+    Some(root.requirement.clone())
+}
+
 /// Takes the verdict from a row that has the same cause as `requirement`.
 pub fn follow(row: &mut CaseResult, requirement: &str) {
     row.verdict = Verdict::NotVerified;
     row.message = format!("follows from {requirement}: {}", row.message);
     row.hint = None;
     row.follows = Some(requirement.to_owned());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(direction: &str, text: &str) -> Evidence {
+        Evidence {
+            direction: direction.to_owned(),
+            line: 7,
+            text: text.to_owned(),
+            pointer: None,
+            mark: None,
+            at_ms: 0.0,
+        }
+    }
+
+    #[test]
+    fn only_the_request_itself_follows_from_its_requirement() {
+        let roots = [Root {
+            suite: 1,
+            method: "session/prompt".to_owned(),
+            requirement: "PT-01".to_owned(),
+        }];
+        let prompt = sent("to-agent", r#"{"id":3,"method":"session/prompt"}"#);
+        let other = sent("to-agent", r#"{"id":3,"method":"session/list"}"#);
+        let from_agent = sent("from-agent", r#"{"id":3,"method":"session/prompt"}"#);
+        let of = |suite, lines: &[&Evidence]| {
+            let lines: Vec<Evidence> = lines.iter().map(|line| (*line).clone()).collect();
+            root_of(suite, &lines, &roots)
+        };
+        assert_eq!(of(1, &[&prompt]).as_deref(), Some("PT-01"));
+        assert_eq!(of(0, &[&prompt]), None);
+        assert_eq!(of(1, &[&other]), None);
+        assert_eq!(of(1, &[&from_agent]), None);
+        assert_eq!(of(1, &[&prompt, &prompt]), None);
+        assert_eq!(of(1, &[]), None);
+    }
 }
