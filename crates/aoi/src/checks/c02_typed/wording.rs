@@ -32,7 +32,7 @@ pub(super) static WARNING_IN_EVENT: Rule = Rule {
           events.",
     hint: "Emit an aoi:warning with the text as `message`.",
     topic: Topic::Json,
-    requirement_ids: &["AOI-2-10", "AOI-2-11"],
+    requirement_ids: &["AOI-2-10"],
 };
 
 pub(super) static TERMINAL: Rule = Rule {
