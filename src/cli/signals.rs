@@ -49,6 +49,34 @@ pub fn watch() {
 #[cfg(not(unix))]
 pub fn watch() {}
 
+#[cfg(agents)]
+static READER_GONE: AtomicBool = AtomicBool::new(false);
+
+/// Whether `stop_without_reader` stopped the work.
+#[cfg(agents)]
+pub fn is_reader_gone() -> bool {
+    READER_GONE.load(Ordering::Relaxed)
+}
+
+/// Stops the work, as a signal would, when the reader of stdout is gone. A command that prints its
+/// results at the end would notice that only then.
+#[cfg(agents)]
+pub fn stop_without_reader() {
+    std::thread::spawn(|| {
+        let mut stdout = libc::pollfd {
+            fd: libc::STDOUT_FILENO,
+            events: 0,
+            revents: 0,
+        };
+        // SAFETY: one valid entry. Without requested events, only errors of the descriptor end the wait.
+        let gone = unsafe { libc::poll(&mut stdout, 1, -1) } == 1;
+        if gone && stdout.revents & libc::POLLERR != 0 {
+            READER_GONE.store(true, Ordering::Relaxed);
+            STOP.store(true, Ordering::Relaxed);
+        }
+    });
+}
+
 /// The caller handles signals from now on. Returns the exit code of a signal that arrived before,
 /// which the caller must report.
 #[cfg(agents)]

