@@ -96,6 +96,19 @@ impl ConversationState {
         session.is_some_and(|session| session.turn.is_some())
     }
 
+    /// Another open `session/prompt` of a session. Updates can still belong to it.
+    fn other_turn(&self, session: &str, answered: &str) -> Option<String> {
+        let mut requests = self.to_agent.iter();
+        let other = requests.find(|(id, request)| {
+            request.method == "session/prompt"
+                && *id != answered
+                && request.params["sessionId"] == session
+                && request.answers < request.expected
+                && !self.timed_out.contains(*id)
+        });
+        other.map(|(id, _)| id.clone())
+    }
+
     /// The request that a line answers.
     pub fn answered_by(&self, direction: Direction, envelope: &Envelope) -> Option<RequestRecord> {
         let MessageKind::Response { id, .. } = &envelope.kind else {
@@ -288,10 +301,11 @@ impl ConversationState {
             }
             "session/prompt" => {
                 let cancelled = result.get("stopReason").and_then(Value::as_str);
+                let other = named.and_then(|id| self.other_turn(id, &id_key(&request.id)));
                 if let Some(session) = named.and_then(|id| self.sessions.get_mut(id))
                     && session.turn.as_deref() == Some(&id_key(&request.id))
                 {
-                    session.turn = None;
+                    session.turn = other;
                     session.last_answer = Some((number, cancelled == Some("cancelled")));
                 }
             }

@@ -50,6 +50,17 @@ fn stop_reasons_and_canceled_turns_are_checked() {
     );
     let again = then(cancelled.clone(), [prompt(4), words("more"), end(4)]);
     passes("another turn", again, &["PT-10"]);
+    let two = then(
+        turn(json!({})),
+        [
+            prompt(4),
+            tell("session/cancel", json!({ "sessionId": "s" })),
+            answer(4, json!({ "stopReason": "cancelled" })),
+            words("of the first turn"),
+            end(3),
+        ],
+    );
+    passes("an older turn is open", two, &["PT-10"]);
     let commands = update(
         "available_commands_update",
         json!({ "availableCommands": [] }),
