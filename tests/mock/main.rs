@@ -14,6 +14,7 @@ mod mcp_mutants;
 mod mcp_mutants_more;
 mod mutants;
 mod mutants_more;
+mod mutants_sessions;
 mod mutants_turns;
 mod mutants_wire;
 mod oracle;

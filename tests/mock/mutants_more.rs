@@ -114,14 +114,6 @@ fn two_sessions(c: &mut Client) {
     c.ask(1004, "session/prompt", first);
 }
 
-fn revived(c: &mut Client, method: &str) {
-    starts_with(c, json!({}));
-    c.prompt(1003, "the word is marmot");
-    let params = json!({ "sessionId": c.session, "cwd": c.dir, "mcpServers": [] });
-    c.ask(1004, method, params);
-    c.prompt(1005, "what did I say before?");
-}
-
 fn closed(c: &mut Client) {
     starts_with(c, json!({}));
     let about = c.about_session();

@@ -2,8 +2,52 @@
 
 use serde_json::{Value, json};
 
+use crate::client::{Client, silent};
 use crate::mutants::sight;
 use crate::scripts::*;
+
+/// Cancels a turn that has sent only a question, and then also the question.
+fn cancel_before_updates(c: &mut Client) {
+    c.initialize_fully();
+    c.new_session(1002);
+    c.service = silent;
+    let params = c.prompt_params("go");
+    c.tell(1003, "session/prompt", params);
+    let question = c.until_called("elicitation/create");
+    let about = c.about_session();
+    c.notify("session/cancel", about);
+    c.reply(&question.unwrap_or_default(), json!({ "action": "cancel" }));
+    c.wait_for(1003);
+}
+
+/// Cancels a turn twice, and starts another one.
+fn cancel_twice(c: &mut Client) {
+    slow_turn(c);
+    let about = c.about_session();
+    c.notify("session/cancel", about.clone());
+    c.notify("session/cancel", about);
+    c.wait_for(1003);
+    c.prompt(1004, "hello");
+}
+
+/// A turn while another session asks for permission.
+fn turn_beside_question(c: &mut Client) {
+    c.initialize(json!({}));
+    c.service = silent;
+    c.new_session(1002);
+    let params = c.prompt_params("ask for permission");
+    c.tell(1003, "session/prompt", params);
+    c.until_called("session/request_permission");
+    c.new_session(1004);
+    c.prompt(1005, "hello");
+}
+
+fn unknown_value(c: &mut Client) {
+    c.initialize(json!({}));
+    c.new_session(1002);
+    let params = json!({ "sessionId": c.session, "configId": "model", "value": "no-such-value" });
+    c.ask(1003, "session/set_config_option", params);
+}
 
 #[test]
 fn turns() {
@@ -49,6 +93,10 @@ fn turns() {
             }),
             sight("acp-pt-11-end-turn", cancel, |t| end_is(t, "end_turn")),
             sight("acp-pt-11-ignored", cancel, |t| t.answers(1003).is_empty()),
+            sight("acp-pt-11-deaf-at-first", cancel_before_updates, |t| {
+                end_is(t, "end_turn")
+            })
+            .scenario("elicitation"),
             sight("acp-pt-12-cancel-is-error", cancel, |t| t.code(1003) != 0),
             sight("acp-pt-14-goes-on", cancel_while_asking, |t| {
                 end_is(t, "end_turn")
@@ -61,6 +109,9 @@ fn turns() {
                 },
                 |t| t.code(1004) != 0,
             ),
+            sight("acp-pt-17-second-cancel", cancel_twice, |t| {
+                t.answer(1004)["result"]["stopReason"] == "cancelled"
+            }),
             sight("acp-pt-18-mixed-messages", hello, |t| {
                 let ids: Vec<Value> = t
                     .updates("agent_message_chunk")
@@ -167,6 +218,11 @@ fn updates() {
             sight("acp-tc-10-unknown-terminal", everything, |t| {
                 raw_has(t, "nobody-knows")
             }),
+            sight("acp-tc-11-failed-as-completed", one_turn, |t| {
+                let updates = t.updates("tool_call_update");
+                !updates.is_empty() && !has(&updates, |u| u["status"] == "failed")
+            })
+            .scenario("tools"),
             sight("acp-pe-01-no-call", everything, |t| {
                 has(&t.calls("session/request_permission"), |m| {
                     m["params"].get("toolCall").is_none()
@@ -196,6 +252,10 @@ fn updates() {
                 t.answers(1003).is_empty()
             })
             .scenario("permission")
+            .silent(),
+            sight("acp-pe-07-waits", turn_beside_question, |t| {
+                t.answers(1005).is_empty()
+            })
             .silent(),
             sight("acp-pl-01-odd-priority", everything, |t| {
                 has(&t.updates("plan"), |u| {
@@ -267,6 +327,7 @@ fn modes_and_options() {
         sight("acp-co-03-boolean-unasked", modes, |t| {
             has(&new_options(t), |o| o["type"] == "boolean")
         }),
+        sight("acp-co-04-refused", modes, |t| t.code(1005) == -32602),
         sight("acp-co-04-partial", modes, |t| {
             options(&t.answer(1005)["result"]).len() < new_options(t).len()
         }),
@@ -277,6 +338,11 @@ fn modes_and_options() {
         }),
         sight("acp-co-05-any-value", modes, |t| {
             t.answer(1006)["result"].is_object()
+        }),
+        sight("acp-co-05-keeps-unknown", unknown_value, |t| {
+            has(&options(&t.answer(1003)["result"]), |o| {
+                o["currentValue"] == "no-such-value"
+            })
         }),
         sight("acp-co-06-partial-update", modes, |t| {
             has(&t.updates("config_option_update"), |u| {

@@ -1,9 +1,28 @@
-//! How the ACP mutants of envelopes, initialization and sessions are detected.
+//! How the ACP mutants of envelopes and initialization are detected.
 
 use serde_json::{Value, json};
 
+use crate::client::{Client, Tape};
 use crate::mutants::sight;
 use crate::scripts::*;
+
+fn list(c: &mut Client) {
+    c.initialize(json!({}));
+    c.ask(1002, "session/list", json!({}));
+}
+
+fn invalid_then_valid(c: &mut Client) {
+    c.initialize(json!({}));
+    c.ask(1002, "session/new", json!({}));
+    c.new_session(1003);
+}
+
+/// Whether there is a result with the id null.
+fn answers_nothing(t: &Tape, result: &Value) -> bool {
+    has(&t.messages(), |m| {
+        m.get("id").is_some_and(Value::is_null) && m.get("result") == Some(result)
+    })
+}
 
 #[test]
 fn transport() {
@@ -42,6 +61,12 @@ fn transport() {
                     && answer.get("result").is_none()
                     && answer.get("error").is_none()
             }),
+            sight("acp-tr-06-no-id", list, |t| {
+                has(&t.messages(), |m| {
+                    m.get("id").is_none() && m["result"]["sessions"].is_array()
+                })
+            })
+            .silent(),
             sight("acp-tr-07-error-text", basics, |t| {
                 t.answer(1005)["error"].is_string()
             }),
@@ -74,6 +99,17 @@ fn transport() {
                     m["id"].is_null() && m["error"]["code"] == -32601
                 })
             }),
+            sight("acp-tr-10-answers-cancel", cancel, |t| {
+                answers_nothing(t, &Value::Null)
+            }),
+            sight("acp-tr-10-answers-all", basics, |t| {
+                answers_nothing(t, &json!({}))
+            }),
+            sight("acp-tr-10-error-without-id", basics, |t| {
+                has(&t.messages(), |m| {
+                    m.get("id").is_none() && m.get("error").is_some()
+                })
+            }),
             sight("acp-tr-11-internal-error", basics, |t| {
                 t.code(1005) == -32603
             }),
@@ -92,6 +128,9 @@ fn transport() {
             }),
             sight("acp-tr-22-snake-case", everything, |t| {
                 has(&t.updates("tool_call"), |u| u.get("raw_input").is_some())
+            }),
+            sight("acp-tr-23-dies", invalid_then_valid, |t| {
+                t.code(1002) == -32602 && t.answers(1003).is_empty()
             }),
         ],
     );
@@ -114,6 +153,13 @@ fn start_and_login() {
                     c.ask(1001, "initialize", json!({ "protocolVersion": 999 }));
                 },
                 |t| t.answer(1001)["result"]["protocolVersion"] == 999,
+            ),
+            sight(
+                "acp-in-03-refuses-newer",
+                |c| {
+                    c.ask(1001, "initialize", json!({ "protocolVersion": 999 }));
+                },
+                |t| t.code(1001) == -32602,
             ),
             sight(
                 "acp-in-04-refuses-newer",
@@ -164,6 +210,20 @@ fn start_and_login() {
             sight("acp-in-16-load-missing", sessions, |t| {
                 t.code(1009) == -32601
             }),
+            sight("acp-in-16-resume-missing", sessions, |t| {
+                t.code(1010) == -32601
+            }),
+            sight("acp-in-16-delete-missing", sessions, |t| {
+                t.code(1011) == -32601
+            }),
+            sight("acp-in-16-no-authenticate", login, |t| {
+                t.code(1003) == -32601
+            })
+            .scenario("auth"),
+            sight("acp-in-16-authenticate-missing", login, |t| {
+                t.code(1003) == -32601
+            })
+            .scenario("auth"),
             sight("acp-au-01-same-ids", starts, |t| {
                 let methods = t.answer(1001)["result"]["authMethods"].clone();
                 let (all, different) = ids(methods.as_array().map_or(&[], Vec::as_slice), "id");
@@ -182,6 +242,7 @@ fn start_and_login() {
             })
             .scenario("auth"),
             sight("acp-au-03-odd-type", starts, |t| raw_has(t, "\"browser\"")).scenario("auth"),
+            sight("acp-au-03-env-var", starts, |t| raw_has(t, "\"env_var\"")).scenario("auth"),
             sight("acp-au-04-command", starts, |t| raw_has(t, "\"command\"")).scenario("auth"),
             sight("acp-au-05-internal-error", login, |t| {
                 t.code(1002) == -32603
@@ -211,96 +272,6 @@ fn start_and_login() {
                 raw_has(t, "\"telepathy\"")
             }),
             sight("acp-ex-08-odd-trace", hello, |t| raw_has(t, "trace-1")),
-        ],
-    );
-}
-
-#[test]
-fn sessions_and_lists() {
-    check_group(
-        &["se", "ld", "rs", "cl", "li", "de", "ad"],
-        vec![
-            sight("acp-se-01-number-id", hello, |t| {
-                t.answer(1002)["result"]["sessionId"].is_number()
-            }),
-            sight("acp-se-01-empty-id", hello, |t| {
-                t.answer(1002)["result"]["sessionId"] == ""
-            }),
-            sight("acp-se-02-same-id", sessions, |t| {
-                let id = |answer: u64| t.answer(answer)["result"]["sessionId"].clone();
-                id(1002) == id(1003)
-            }),
-            sight("acp-se-03-modes-list", hello, |t| {
-                t.answer(1002)["result"]["modes"].is_array()
-            }),
-            sight(
-                "acp-se-04-own-directory",
-                |c| {
-                    c.initialize(json!({}));
-                    c.new_session_in(1002, std::path::Path::new("/"));
-                    c.prompt(1003, "show cwd");
-                },
-                |t| t.said() != "/",
-            ),
-            sight("acp-se-14-other-session", hello, |t| {
-                raw_has(t, "someone-else")
-            }),
-            sight("acp-ld-01-no-replay", sessions, |t| {
-                !t.answers(1009).is_empty() && t.updates("user_message_chunk").is_empty()
-            }),
-            sight("acp-ld-01-half-replay", sessions, |t| {
-                t.updates("user_message_chunk").is_empty()
-                    && t.updates("agent_message_chunk").len() > 3
-            }),
-            sight("acp-ld-02-answers-first", sessions, |t| {
-                let replayed =
-                    |m: &Value| m["params"]["update"]["sessionUpdate"] == "user_message_chunk";
-                t.place(|m| m["id"] == 1009) < t.place(replayed)
-            }),
-            sight("acp-rs-01-replays", sessions, |t| {
-                t.updates("user_message_chunk").len() > 1
-            }),
-            sight("acp-cl-01-turn-goes-on", close_in_turn, |t| {
-                t.answers(1003).is_empty()
-            }),
-            sight("acp-cl-02-null", sessions, |t| {
-                let answer = t.answer(1014);
-                answer.get("result").is_some_and(Value::is_null)
-            }),
-            sight("acp-li-01-bare-list", sessions, |t| {
-                t.answer(1005)["result"].is_array()
-            }),
-            sight("acp-li-02-relative", sessions, |t| {
-                t.answer(1005)["result"]["sessions"][0]["cwd"] == "."
-            }),
-            sight("acp-li-03-null", sessions, |t| {
-                t.answer(1007)["result"]
-                    .get("sessions")
-                    .is_some_and(Value::is_null)
-            }),
-            sight("acp-li-04-no-filter", sessions, |t| {
-                t.answer(1006)["result"]["sessions"]
-                    .as_array()
-                    .is_some_and(|l| l.len() == 2)
-            }),
-            sight("acp-li-05-any-cursor", sessions, |t| {
-                t.answer(1008)["result"].is_object()
-            }),
-            sight("acp-li-06-same-page", pages, |t| {
-                let page = |id: u64| t.answer(id)["result"]["sessions"].clone();
-                page(1005) == page(1006)
-            })
-            .scenario("rich"),
-            sight("acp-li-07-seconds", sessions, |t| {
-                t.answer(1005)["result"]["sessions"][0]["updatedAt"] == "1700000000"
-            }),
-            sight("acp-de-01-still-there", sessions, |t| {
-                t.answer(1013)["result"]["sessions"]
-                    .as_array()
-                    .is_some_and(|l| l.len() == 2)
-            }),
-            sight("acp-de-02-once", sessions, |t| t.code(1012) != 0),
-            sight("acp-ad-01-refuses", sessions, |t| t.code(1015) == -32602),
         ],
     );
 }

@@ -125,6 +125,21 @@ pub fn sessions(c: &mut Client) {
     );
 }
 
+/// A turn, a load or resume, and a turn that repeats the earlier prompt.
+pub fn revived(c: &mut Client, method: &str) {
+    c.initialize(json!({}));
+    c.new_session(1002);
+    c.prompt(1003, "the word is marmot");
+    reopen(c, 1004, method);
+    c.prompt(1005, "what did I say before?");
+}
+
+/// Loads or resumes the session in its directory.
+pub fn reopen(c: &mut Client, id: u64, method: &str) {
+    let params = json!({ "sessionId": c.session, "cwd": c.dir, "mcpServers": [] });
+    c.ask(id, method, params);
+}
+
 /// A list of three sessions, with two per page.
 pub fn pages(c: &mut Client) {
     c.initialize(json!({}));
@@ -305,10 +320,11 @@ const SERVERS: [&str; 3] = [
 ];
 
 /// Mutants that only `certify` detects, because they need stderr, other processes, or a long time.
-const JUDGED: [&str; 6] = [
+const JUDGED: [&str; 7] = [
     "acp-tr-04-latin1-log",
     "acp-tr-18-stays",
     "acp-tr-19-orphan",
+    "acp-tr-19-stays-with-child",
     "acp-ad-03-restores",
     "acp-se-09-no-args",
     "acp-pt-13-finishes-first",
