@@ -26,6 +26,8 @@ const BOUNDS: Bounds = Bounds {
     line: 4 << 20,
     waiting: 5 << 20,
 };
+/// Maximum time to read stderr to its end after the process exited.
+const LAST_STDERR: Duration = Duration::from_secs(1);
 /// Maximum number of bytes of stderr that are kept between two reads.
 const MAX_STDERR_BYTES: usize = 1 << 20;
 
@@ -285,19 +287,21 @@ impl AgentProcess {
         u32::try_from(self.child().helper()).unwrap_or(u32::MAX)
     }
 
-    /// Waits until the process exits.
+    /// Waits until the process exits, and its stderr was read.
     pub async fn wait(&mut self) -> Exit {
-        self.started.wait().await
+        let exit = self.started.wait().await;
+        let _ = tokio::time::timeout(LAST_STDERR, self.started.child().stderr.finish()).await;
+        exit
     }
 
     /// Ends the process: closes stdin, waits for `grace`, then kills it.
     pub async fn end(&mut self, grace: Duration) -> Exit {
         self.stdin = None;
-        match tokio::time::timeout(grace, self.started.wait()).await {
+        match tokio::time::timeout(grace, self.wait()).await {
             Ok(exit) => exit,
             Err(_) => {
                 let _ = self.started.child().kill().await;
-                self.started.wait().await
+                self.wait().await
             }
         }
     }
