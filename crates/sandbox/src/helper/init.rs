@@ -443,7 +443,7 @@ mod tests {
     #[test]
     fn attempts_are_counted_in_both_files() {
         let snmp = "Ip: Forwarding OutRequests OutNoRoutes\nIp: 2 5 3\n\
-                    Tcp: RtoMin ActiveOpens\nTcp: 200 1\n\
+                    Tcp: MaxConn ActiveOpens\nTcp: 200 1\n\
                     UdpLite: OutDatagrams\nUdpLite: 9\n";
         let snmp6 = "Ip6OutRequests 4\nIp6OutNoRoutes 2\n";
         assert_eq!(attempts_in(snmp, snmp6), 6);
