@@ -85,11 +85,12 @@ impl Monitor for ToolMonitor {
         } else if let Some((session, result)) = turn_end(view) {
             self.turn_over(session, text(result, "stopReason"), number, notes);
         } else if let Some(("session/load", params)) = ours(view) {
-            // A load announces its tool calls again.
+            // A load announces its tool calls again. Those of a running turn go on.
             let session = text(params, "sessionId");
-            self.calls.remove(session);
             if state.has_turn(session) {
                 self.mixed.insert(session.to_owned());
+            } else {
+                self.calls.remove(session);
             }
         }
     }

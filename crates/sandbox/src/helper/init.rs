@@ -395,7 +395,7 @@ fn ended(status: i32, survivors: u32) -> TargetExit {
 }
 
 /// Counters of the kernel that grow with every packet or connection that a process of this network
-/// namespace tries to send, even if there is no route.
+/// namespace tries to send, even without a route.
 const ATTEMPTS: [(&str, &str); 3] = [
     ("Ip:", "OutNoRoutes"),
     ("Tcp:", "ActiveOpens"),

@@ -54,7 +54,7 @@ pub fn mutants() -> Vec<AgentMutant> {
             .scenario("auth")
             .replace_incoming(method("auth/logout"), rejects(-32603)),
         mutant("v2-42-no-methods", "V2-42")
-            .describe("Sessions require a login, but there are no auth methods.")
+            .describe("Sessions require a login, but no auth method is listed.")
             .scenario("auth")
             .outgoing(
                 answers("initialize"),
